@@ -1,0 +1,1 @@
+"""The Bot API: client, classifier of answers, rate limits, files, long poll."""

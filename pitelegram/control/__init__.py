@@ -1,0 +1,1 @@
+"""The private control socket: HTTP API, commands, status document."""

@@ -1,0 +1,1 @@
+"""From the outbox to Telegram: sender, spool, orphans."""

@@ -1,0 +1,1 @@
+"""Services, time, files and processes: nothing here knows Telegram or Pi."""

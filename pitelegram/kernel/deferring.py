@@ -1,0 +1,41 @@
+"""Coroutines inside, Deferreds at every interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def deferred(
+    function: Callable[P, Coroutine[Deferred[Any], Any, T]],
+) -> Callable[P, Deferred[T]]:
+    """Turn a coroutine function into one that starts at once and returns a Deferred."""
+
+    @wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
+        return Deferred.fromCoroutine(function(*args, **kwargs))
+
+    return wrapper
+
+
+def spawn(
+    log: Logger, what: str, work: Deferred[T] | Coroutine[Deferred[Any], Any, T]
+) -> Deferred[T | None]:
+    """Run C{work} in the background; a failure is logged as C{what} and swallowed."""
+    running = work if isinstance(work, Deferred) else Deferred.fromCoroutine(work)
+    return running.addErrback(lambda failure: log.failure("{what} failed", failure, what=what))
+
+
+def sleep(clock: IReactorTime, seconds: float) -> Deferred[None]:
+    """Fire after C{seconds} of C{clock}; cancelling stops the timer."""
+    waiting: Deferred[None] = Deferred(lambda _: call.cancel())
+    call = clock.callLater(seconds, waiting.callback, None)
+    return waiting

@@ -1,0 +1,1 @@
+"""Who may speak for a bot: the transaction guard, ``owners.json``, ``locks.json``."""

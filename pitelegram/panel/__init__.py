@@ -1,0 +1,1 @@
+"""The operator's panel: screens as data and the callbacks behind their buttons."""

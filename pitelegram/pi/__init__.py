@@ -1,0 +1,1 @@
+"""Pi as a host: framing, RPC channel, child process, session files, launch environment."""

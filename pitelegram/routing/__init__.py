@@ -1,0 +1,1 @@
+"""From the journal to a worker: admission, registry of followers, router, settlement."""

@@ -1,0 +1,1 @@
+"""A local Telegram: Bot API emulator, chat page, scripted model provider."""

@@ -1,0 +1,1 @@
+"""``telegram.json``: declared keys, guarded merge-writes, precedence."""

@@ -1,0 +1,1 @@
+"""SQLite: one writer with group commit, numbered schema files, and a component per table."""

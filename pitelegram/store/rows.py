@@ -1,0 +1,143 @@
+"""Rows as the rest of the program sees them.  Times are milliseconds since the epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from pitelegram.targets import TelegramTarget
+
+
+@attrs.frozen(kw_only=True)
+class Incoming:
+    """An admitted update on its way into the journal.
+
+    @ivar body: the update's own JSON bytes, unknown keys kept.
+    """
+
+    update_id: int
+    kind: str
+    chat_id: int
+    thread_id: int | None
+    message_id: int | None
+    callback_id: str | None
+    body: bytes
+
+
+@attrs.frozen(kw_only=True)
+class JournalRow:
+    """One unsettled update."""
+
+    seq: int
+    update_id: int
+    kind: str
+    chat_id: int
+    thread_id: int | None
+    message_id: int | None
+    callback_id: str | None
+    state: str
+    recipient: str | None
+    delivery_id: str | None
+    attempts: int
+    wrong_receipts: int
+    next_attempt_ms: int | None
+    told: bool
+    received_ms: int
+    body: bytes
+
+    @property
+    def target(self) -> TelegramTarget:
+        """Where it came from."""
+        return TelegramTarget(self.chat_id, self.thread_id)
+
+
+@attrs.frozen(kw_only=True)
+class Spec:
+    """The durable wish for a worker in a directory."""
+
+    spec_id: str
+    name: str
+    directory: str
+    desired: str
+    trust: str
+    restart: str
+    slot_id: str | None
+    session_id: str | None
+    session_file: str | None
+    session_entries: int
+
+
+@attrs.frozen(kw_only=True)
+class Spawn:
+    """One attempt to make a worker process."""
+
+    spawn_id: str
+    spec_id: str
+    credential: bytes = attrs.field(repr=False)
+    state: str
+    pid: int | None
+    birth: str | None
+    pi_pid: int | None
+    pi_birth: str | None
+    intended_ms: int
+
+
+@attrs.frozen(kw_only=True)
+class Binding:
+    """Whose Thread is whose.  C{kind} is C{managed}, C{attached} or C{daemon}."""
+
+    binding_key: str
+    kind: str
+    directory: str | None
+    chat_id: int | None
+    thread_id: int | None
+    slot: str | None
+    thread_name: str | None
+    title: str | None
+
+    @property
+    def target(self) -> TelegramTarget | None:
+        """Its chat and Thread, None while it has none."""
+        return None if self.chat_id is None else TelegramTarget(self.chat_id, self.thread_id)
+
+
+@attrs.frozen(kw_only=True)
+class OutboxPart:
+    """One call of a delivery, ready to be sent.
+
+    @ivar call: C{{"method","params","files"?}}; files are spool paths by then.
+    """
+
+    key: str
+    part: int
+    binding_key: str
+    state: str
+    attempts: int
+    next_attempt_ms: int | None
+    plain: bool
+    call: dict[str, Any]
+
+
+@attrs.frozen(kw_only=True)
+class InboxRow:
+    """One delivery in a worker's inbox."""
+
+    seq: int
+    delivery_id: str
+    source: str
+    kind: str
+    update_id: int | None
+    chat_id: int | None
+    thread_id: int | None
+    message_id: int | None
+    lane: str
+    state: str
+    body: bytes | None
+    prompt: str | None
+    rpc_id: str | None
+    run_id: str | None
+    mark_file: str | None
+    mark_size: int | None
+    mark_entry: str | None
+    admitted_ms: int

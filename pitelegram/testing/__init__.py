@@ -1,0 +1,1 @@
+"""Fakes and contract tests that users and this project share."""

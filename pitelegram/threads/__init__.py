@@ -1,0 +1,1 @@
+"""Threads of the private chat: slots, names, titles, bindings, provisioning."""

@@ -1,0 +1,1 @@
+"""A worker process: inbox, hand-over to Pi, answers, bus client."""
