@@ -1,0 +1,69 @@
+"""What supervision promises to its neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+from twisted.internet.defer import Deferred
+from zope.interface import Interface
+
+
+@attrs.frozen(kw_only=True)
+class WorkerView:
+    """One managed worker, as listings show it.
+
+    @ivar state: a state of C{docs/machines/worker-life.md} (C{stopped}, C{spawning}, C{running} …).
+    @ivar activity: C{idle}, C{active}, C{queued} or C{compacting}.
+    @ivar last_error: redacted, for the local operator only.
+    """
+
+    spec_id: str
+    binding_key: str
+    name: str
+    directory: str
+    state: str
+    activity: str
+    queued: int
+    restarts: int
+    worker_id: str | None
+    pid: int | None
+    pi_pid: int | None
+    session_file: str | None
+    last_error: str | None
+    until_ms: int | None = None
+
+
+class ISupervisor(Interface):
+    """Starts, watches and stops managed workers (C{supervisor.supervisor.Supervisor}, a Service)."""
+
+    def start(directory: str, actor: str) -> Deferred[WorkerView]:
+        """An operator's start.  Fires when the process exists.
+
+        @raise pitelegram.errors.Refusal: C{not-a-directory}, C{outside-roots}, C{already-running},
+            C{no-slot}.
+        @raise pitelegram.errors.LaunchFailed: it could not be started.
+        """
+
+    def stop(spec_id: str, actor: str) -> Deferred[WorkerView]:
+        """The stop ladder; fires when the process is proven gone."""
+
+    def restart(spec_id: str, actor: str) -> Deferred[WorkerView]:
+        """Stop, then spawn; fires when the new process exists."""
+
+    def forget(spec_id: str, actor: str) -> Deferred[None]:
+        """Delete a stopped spec. @raise pitelegram.errors.Refusal: C{still-running}."""
+
+    def keep_waiting(spec_id: str) -> None:
+        """Adoption took too long and the operator wants to wait on."""
+
+    def views() -> list[WorkerView]:
+        """Every spec, by name."""
+
+    def find(name: str | None = None, worker_id: str | None = None) -> WorkerView | None: ...
+
+    def when_settled(spec_id: str) -> Deferred[WorkerView]:
+        """Fire once the worker is C{running}, C{failed}, C{stopped} or in C{backoff}."""
+
+    def subscribe(observer: Any) -> None:
+        """C{observer(view)} after each transition."""
