@@ -1,0 +1,157 @@
+"""The public status document (contract, "Status document").
+
+It holds no chat, Thread or message ids, no owner id, no paths, session ids, argv, environment,
+output, tokens or secrets: it is built from named parts only, never by copying somebody's dict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from pitelegram.supervisor.interfaces import WorkerView
+
+SCHEMA_VERSION = 1
+
+DOWN_AFTER_MS = 60_000
+"""Not receiving for this long is C{health: down}."""
+
+
+@attrs.frozen(kw_only=True)
+class Facts:
+    """Everything the document is made of.  Times are milliseconds since the epoch.
+
+    @ivar threads: binding key to C{(thread_name, slot)}.
+    @ivar not_receiving_since_ms: None while receiving.
+    @ivar problems: sentences of the parts that have one, already public.
+    """
+
+    profile: str
+    now_ms: int
+    pid: int
+    epoch: str
+    started_at_ms: int
+    version: str
+    bot_username: str | None
+    bot_id: int | None
+    thread_mode: str
+    paired: bool
+    polling: dict[str, Any]
+    not_receiving_since_ms: int | None
+    journal: dict[str, int]
+    outbox: dict[str, int]
+    workers: Sequence[WorkerView]
+    threads: dict[str, tuple[str | None, str | None]]
+    attached: int
+    problems: Sequence[str] = ()
+    storage_pressure: dict[str, Any] = attrs.field(factory=dict)
+
+
+def document(facts: Facts) -> dict[str, Any]:
+    """Return the status document."""
+    problems = [*facts.problems, *_own_problems(facts)]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "profile": facts.profile,
+        "written_at_ms": facts.now_ms,
+        "daemon": {
+            "role": "daemon",
+            "pid": facts.pid,
+            "epoch": facts.epoch,
+            "started_at_ms": facts.started_at_ms,
+            "version": facts.version,
+        },
+        "bot": {
+            "username": facts.bot_username,
+            "id": facts.bot_id,
+            "thread_mode": facts.thread_mode,
+            "paired": facts.paired,
+        },
+        "polling": {
+            key: facts.polling[key]
+            for key in ("phase", "last_success_ms", "consecutive_failures", "receiving")
+        },
+        "journal": _counts(facts.journal, ("pending", "held", "retry_wait", "failed")),
+        "outbox": _counts(facts.outbox, ("pending", "sending", "uncertain", "dead_letter")),
+        "workers": [
+            worker(view, *facts.threads.get(view.binding_key, (None, None)))
+            for view in facts.workers
+        ],
+        "attached": {"count": facts.attached},
+        "health": _health(facts, problems),
+        "problems": problems,
+        "storage_pressure": facts.storage_pressure,
+    }
+
+
+def worker(view: WorkerView, thread_name: str | None, slot: str | None) -> dict[str, Any]:
+    """Return one worker's public part."""
+    return {
+        "name": view.name,
+        "state": view.state,
+        "activity": view.activity,
+        "queued": view.queued,
+        "restarts": view.restarts,
+        "thread_name": thread_name,
+        "slot": slot,
+        "meta": {},
+    }
+
+
+def private_part(view: WorkerView) -> dict[str, Any]:
+    """Return what only the local operator sees (C{workers list --private})."""
+    return {
+        "worker_id": view.worker_id,
+        "directory": view.directory,
+        "pid": view.pid,
+        "pi_pid": view.pi_pid,
+        "session_file": view.session_file,
+        "last_error": view.last_error,
+    }
+
+
+def down(profile: str, now_ms: int, reason: str) -> dict[str, Any]:
+    """Return the document without a daemon: C{health} is C{down}, with the reason."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "profile": profile,
+        "written_at_ms": now_ms,
+        "daemon": None,
+        "health": "down",
+        "problems": [reason],
+        "workers": [],
+    }
+
+
+def _counts(counts: dict[str, int], names: Sequence[str]) -> dict[str, int]:
+    return {name: int(counts.get(name, 0)) for name in names}
+
+
+def _own_problems(facts: Facts) -> list[str]:
+    found = []
+    if not facts.polling["receiving"]:
+        found.append(f"not receiving from Telegram (phase {facts.polling['phase']})")
+    elif facts.polling["phase"] == "conflict":
+        found.append("another poller or a webhook takes this bot's updates")
+    if not facts.paired:
+        found.append("no owner is paired; run pi-telegram setup")
+    for name, words in (("failed", "update(s) could not be delivered to a worker"),):
+        if facts.journal.get(name):
+            found.append(f"{facts.journal[name]} {words}")
+    if facts.outbox.get("uncertain"):
+        found.append(f"{facts.outbox['uncertain']} answer(s) may or may not have arrived")
+    if facts.outbox.get("dead_letter"):
+        found.append(f"{facts.outbox['dead_letter']} answer(s) were refused by Telegram")
+    for view in facts.workers:
+        if view.state in ("failed", "backoff"):
+            found.append(f"worker {view.name} is in state {view.state}")
+    return found
+
+
+def _health(facts: Facts, problems: Sequence[str]) -> str:
+    since = facts.not_receiving_since_ms
+    if since is not None and facts.now_ms - since > DOWN_AFTER_MS:
+        return "down"
+    return "degraded" if problems else "ok"
