@@ -8,6 +8,7 @@ compares the leader epoch and fails with L{pitelegram.errors.Fenced} when a newe
 
 from __future__ import annotations
 
+import builtins
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -151,6 +152,9 @@ class ISpecs(Interface):
     def live_spawn(spec_id: str) -> Spawn | None:
         """The newest spawn of this spec that is not C{ended}."""
 
+    def live_spawns(spec_id: str) -> builtins.list[Spawn]:
+        """All spawns of this spec that are not C{ended}, newest first."""
+
 
 class IBindings(Interface):
     """Threads, slots and messages' owners (C{store.bindings.Bindings})."""
@@ -205,6 +209,9 @@ class IBindings(Interface):
 
     def message_owner(chat_id: int, message_id: int) -> tuple[str, bool] | None:
         """C{(binding_key, outgoing)}, or None."""
+
+    def forget_messages(before_ms: int, limit: int) -> Deferred[int]:
+        """Delete what is older (30 days are promised); returns how many rows went."""
 
 
 class IOutbox(Interface):
@@ -266,7 +273,10 @@ class IInbox(Interface):
         update_id: int | None = None, chat_id: int | None = None, thread_id: int | None = None,
         message_id: int | None = None, lane: str = "normal",
     ) -> Deferred[bool]:
-        """True when the row is new; False when the id was known (then nothing changes)."""
+        """True when the row is new; False when the id was known (then nothing changes).
+
+        With a C{prompt} the row is C{held} at once, else C{admitted}.
+        """
 
     def row(delivery_id: str) -> InboxRow | None: ...
 

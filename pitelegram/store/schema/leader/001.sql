@@ -45,6 +45,8 @@ CREATE INDEX journal_live ON journal (seq) WHERE state <> 'settled';
 CREATE INDEX journal_unconfirmed ON journal (recipient, seq)
     WHERE state = 'settled' AND confirmed = 0 AND recipient IS NOT NULL;
 CREATE INDEX journal_settled ON journal (settled_ms) WHERE state = 'settled';
+CREATE INDEX journal_delivery ON journal (delivery_id)
+    WHERE delivery_id IS NOT NULL AND confirmed = 0;
 
 -- A callback whose action was executed by the daemon itself.
 CREATE TABLE callbacks (
@@ -149,7 +151,9 @@ CREATE TABLE outbox (
     UNIQUE (binding_key, delivery_id)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX outbox_order ON outbox (seq);
-CREATE INDEX outbox_live ON outbox (binding_key, seq) WHERE state <> 'delivered';
+CREATE INDEX outbox_live ON outbox (seq) WHERE state <> 'delivered';
+CREATE INDEX outbox_sendable ON outbox (binding_key, seq)
+    WHERE state IN ('pending', 'sending', 'retry_wait');
 CREATE INDEX outbox_delivered ON outbox (finished_ms) WHERE state = 'delivered';
 
 -- The calls of a delivery.  `call` is dropped when the part is delivered.

@@ -1,0 +1,298 @@
+"""A worker's inbox, ledger and unsubmitted answers; states in C{docs/durability.md}."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import attrs
+from twisted.internet.defer import Deferred
+from zope.interface import implementer
+
+from pitelegram.errors import StoreError
+from pitelegram.kernel.jsonio import dumps, loads
+from pitelegram.store.database import Database
+from pitelegram.store.interfaces import IInbox
+from pitelegram.store.rows import InboxRow
+
+_COLUMNS = (
+    "seq, delivery_id, source, kind, update_id, chat_id, thread_id, message_id, lane, state,"
+    " body, prompt, rpc_id, run_id, mark_file, mark_size, mark_entry, admitted_ms"
+)
+_LIVE = ("admitted", "held", "handed", "uncertain")
+_OVER = ("settled", "skipped")
+_OPEN = "state IN ('admitted', 'held', 'handed', 'uncertain')"
+
+_HOUR_MS = 3_600_000
+CONFIRMED_KEPT_MS = 48 * _HOUR_MS
+LEDGER_KEPT_MS = 8 * 24 * _HOUR_MS
+
+Answers = Sequence[dict[str, Any]]
+
+
+@implementer(IInbox)
+@attrs.define(eq=False)
+class Inbox:
+    """See L{IInbox}.
+
+    @param database: the worker's store.
+    """
+
+    _database: Database
+
+    def admit(
+        self,
+        delivery_id: str,
+        source: str,
+        kind: str,
+        body: bytes,
+        prompt: str | None,
+        update_id: int | None = None,
+        chat_id: int | None = None,
+        thread_id: int | None = None,
+        message_id: int | None = None,
+        lane: str = "normal",
+    ) -> Deferred[bool]:
+        """Store a delivery; True when the row is new, False when the id was known.
+
+        With a C{prompt} it is C{held} at once, else C{admitted}.
+        """
+        state = "admitted" if prompt is None else "held"
+        row = (delivery_id, source, kind, update_id, chat_id, thread_id, message_id, lane, state)
+        values = (*row, body, prompt, self._database.now_ms())
+
+        def work(connection: sqlite3.Connection) -> bool:
+            admitted = connection.execute(
+                "INSERT INTO inbox (delivery_id, source, kind, update_id, chat_id, thread_id,"
+                " message_id, lane, state, body, prompt, admitted_ms)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (delivery_id) DO NOTHING",
+                values,
+            )
+            return admitted.rowcount == 1
+
+        return self._database.write("admit", work)
+
+    def row(self, delivery_id: str) -> InboxRow | None:
+        """Return a row by its delivery id."""
+        rows = self._database.read(
+            f"SELECT {_COLUMNS} FROM inbox WHERE delivery_id = ?", (delivery_id,)
+        )
+        return InboxRow(**dict(rows[0])) if rows else None
+
+    def rows(self, *states: str) -> list[InboxRow]:
+        """Return the rows in these states, oldest first."""
+        if not set(states) <= {*_LIVE, *_OVER}:
+            raise ValueError("no such inbox state")
+        names = ", ".join(f"'{state}'" for state in states)
+        live = set(states) <= set(_LIVE)
+        index, narrow = ("INDEXED BY inbox_live", f" AND {_OPEN}") if live else ("", "")
+        found = self._database.read(
+            f"SELECT {_COLUMNS} FROM inbox {index} WHERE state IN ({names}){narrow} ORDER BY seq"
+        )
+        return [InboxRow(**dict(row)) for row in found]
+
+    def hold(self, seq: int, prompt: str) -> Deferred[None]:
+        """State C{held} with its prompt text (again, with another text, while it is held)."""
+        return self._change(
+            "state = 'held', prompt = ?", "state IN ('admitted', 'held')", (prompt, seq)
+        )
+
+    def hand(
+        self,
+        seq: int,
+        rpc_id: str,
+        run_id: str,
+        mark_file: str | None,
+        mark_size: int,
+        mark_entry: str | None,
+    ) -> Deferred[None]:
+        """State C{handed}; committed before the bytes go to Pi.
+
+        @raise StoreError: the row is not C{held}, so nothing may be handed.
+        """
+        values = (rpc_id, run_id, mark_file, mark_size, mark_entry, self._database.now_ms(), seq)
+        return self._change(
+            "state = 'handed', rpc_id = ?, run_id = ?, mark_file = ?, mark_size = ?,"
+            " mark_entry = ?, handed_ms = ?",
+            "state = 'held'",
+            values,
+        )
+
+    def unhand(self, seq: int) -> Deferred[None]:
+        """Proof that Pi did not take it: C{held} again, mark cleared."""
+        return self._change(
+            "state = 'held', rpc_id = NULL, run_id = NULL, mark_file = NULL, mark_size = NULL,"
+            " mark_entry = NULL, handed_ms = NULL",
+            "state = 'handed'",
+            (seq,),
+        )
+
+    def settle(self, seqs: Iterable[int], answers: Answers = ()) -> Deferred[None]:
+        """Settle rows and store C{{"delivery_id","kind","delivery"}} answers, in one commit."""
+        return self._finish("settled", seqs, answers)
+
+    def uncertain(self, seqs: Iterable[int], answers: Answers = ()) -> Deferred[None]:
+        """Nobody can tell whether Pi ran these; C{answers} carry the notice."""
+        wanted = [(seq,) for seq in seqs]
+        rows = _answer_rows(answers, self._database.now_ms())
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(
+                f"UPDATE inbox SET state = 'uncertain' WHERE seq = ? AND {_OPEN}", wanted
+            )
+            _add_answers(connection, rows)
+
+        return self._database.write("uncertain", work)
+
+    def skip(self, seqs: Iterable[int]) -> Deferred[None]:
+        """State C{skipped}: these will not run."""
+        return self._finish("skipped", seqs, ())
+
+    def confirm(self, delivery_ids: Iterable[str]) -> Deferred[None]:
+        """The leader settled these; kept 48 h more."""
+        now = self._database.now_ms()
+        wanted = [(now, delivery_id) for delivery_id in delivery_ids]
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(
+                "UPDATE inbox SET confirmed_ms = ? WHERE delivery_id = ? AND confirmed_ms IS NULL",
+                wanted,
+            )
+
+        return self._database.write("confirm", work)
+
+    def add_answer(self, delivery_id: str, kind: str, delivery: dict[str, Any]) -> Deferred[None]:
+        """Store one answer; a known id keeps its first content."""
+        answer = {"delivery_id": delivery_id, "kind": kind, "delivery": delivery}
+        rows = _answer_rows([answer], self._database.now_ms())
+        return self._database.write("add answer", lambda found: _add_answers(found, rows))
+
+    def answers(self) -> list[dict[str, Any]]:
+        """Return the unsubmitted answers in order: C{delivery_id}, C{kind}, C{delivery} (parsed)."""
+        rows = self._database.read("SELECT delivery_id, kind, delivery FROM answers ORDER BY seq")
+        return [{**dict(row), "delivery": loads(row["delivery"])} for row in rows]
+
+    def forget_answer(self, delivery_id: str) -> Deferred[None]:
+        """The leader's durable receipt is there."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM answers WHERE delivery_id = ?", (delivery_id,))
+
+        return self._database.write("forget answer", work)
+
+    def ledger(self, request_id: str) -> dict[str, Any] | None:
+        """Return C{fingerprint}, C{state}, C{result} (parsed or None)."""
+        rows = self._database.read(
+            "SELECT fingerprint, state, result FROM ledger WHERE request_id = ?", (request_id,)
+        )
+        if not rows:
+            return None
+        result = rows[0]["result"]
+        return {**dict(rows[0]), "result": None if result is None else loads(result)}
+
+    def ledger_start(self, request_id: str, fingerprint: str) -> Deferred[None]:
+        """Committed before the command is executed.
+
+        @raise StoreError: the id is known.
+        """
+        row = (request_id, fingerprint, self._database.now_ms())
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "INSERT INTO ledger (request_id, fingerprint, state, at_ms)"
+                " VALUES (?, ?, 'started', ?)",
+                row,
+            )
+
+        return self._database.write("ledger start", work)
+
+    def ledger_finish(self, request_id: str, result: dict[str, Any]) -> Deferred[None]:
+        """Keep the result of a command."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "UPDATE ledger SET state = 'finished', result = ? WHERE request_id = ?",
+                (dumps(result), request_id),
+            )
+
+        return self._database.write("ledger finish", work)
+
+    def get_meta(self, key: str) -> str | None:
+        """Return a fact, None when it was never stored."""
+        rows = self._database.read("SELECT value FROM meta WHERE key = ?", (key,))
+        return rows[0]["value"] if rows else None
+
+    def set_meta(self, key: str, value: str) -> Deferred[None]:
+        """Store a fact."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value)
+            )
+
+        return self._database.write("set meta", work)
+
+    def forget(self, now_ms: int) -> Deferred[int]:
+        """Retention; fires with how many rows went.
+
+        Ids that are over and were confirmed go after 48 h; ledger rows, and prompts that no leader
+        confirms (those of the control socket), after 8 days.
+        """
+        confirmed, old = now_ms - CONFIRMED_KEPT_MS, now_ms - LEDGER_KEPT_MS
+
+        def work(connection: sqlite3.Connection) -> int:
+            over = "state IN ('settled', 'skipped')"
+            first = connection.execute(
+                f"DELETE FROM inbox WHERE confirmed_ms IS NOT NULL AND confirmed_ms < ? AND {over}",
+                (confirmed,),
+            )
+            second = connection.execute(
+                f"DELETE FROM inbox WHERE source <> 'telegram' AND settled_ms < ? AND {over}",
+                (old,),
+            )
+            third = connection.execute("DELETE FROM ledger WHERE at_ms < ?", (old,))
+            return first.rowcount + second.rowcount + third.rowcount
+
+        return self._database.write("forget", work)
+
+    def _finish(self, state: str, seqs: Iterable[int], answers: Answers) -> Deferred[None]:
+        now = self._database.now_ms()
+        wanted = [(state, now, seq) for seq in seqs]
+        rows = _answer_rows(answers, now)
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(
+                "UPDATE inbox SET state = ?, settled_ms = ?, body = NULL, prompt = NULL"
+                f" WHERE seq = ? AND {_OPEN}",
+                wanted,
+            )
+            _add_answers(connection, rows)
+
+        return self._database.write(state, work)
+
+    def _change(
+        self, assignments: str, condition: str, parameters: Sequence[object]
+    ) -> Deferred[None]:
+        def work(connection: sqlite3.Connection) -> None:
+            changed = connection.execute(
+                f"UPDATE inbox SET {assignments} WHERE seq = ? AND {condition}", parameters
+            )
+            if changed.rowcount != 1:
+                raise StoreError("this inbox row is not in a state for that")
+
+        return self._database.write("change inbox", work)
+
+
+def _answer_rows(answers: Answers, now: int) -> list[tuple[object, ...]]:
+    return [(each["delivery_id"], each["kind"], dumps(each["delivery"]), now) for each in answers]
+
+
+def _add_answers(connection: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> None:
+    connection.executemany(
+        "INSERT INTO answers (delivery_id, kind, delivery, created_ms, seq)"
+        " VALUES (?, ?, ?, ?, (SELECT coalesce(max(seq), 0) + 1 FROM answers))"
+        " ON CONFLICT (delivery_id) DO NOTHING",
+        rows,
+    )
