@@ -1,0 +1,66 @@
+"""Words that a worker says in its Thread, in one place."""
+
+from __future__ import annotations
+
+from pitelegram.bridge.prompt import summary
+
+SEND_AGAIN = "🔁 Send again"
+AGAIN_PREFIX = "again:"
+
+COMMANDS = {
+    "abort": "end what Pi is doing; the queue goes on",
+    "stop": "end what Pi is doing and clear the queue",
+    "status": "what this worker is doing",
+}
+"""Every command of a worker's Thread, with its help."""
+
+EDIT_TOO_LATE = (
+    "✏️ Pi had that message already: the edit changes nothing. Send a new message instead."
+)
+AGAIN_SENT = "Queued again."
+AGAIN_GONE = "That was sent again already."
+STALE_BUTTON = "This button does nothing any more."
+HANDLED = "✅ An extension of Pi took that message; there is no answer."
+PI_LOST_IT = "⚠️ Pi took this prompt and never answered it"
+NOBODY_KNOWS = "⚠️ Nobody can tell whether Pi finished this prompt"
+
+
+def command_list() -> str:
+    """Return one line per command."""
+    return "\n".join(f"/{name} – {words}" for name, words in COMMANDS.items())
+
+
+def unknown_command(name: str) -> str:
+    """Return the answer to a command that does not exist here."""
+    hint = ""
+    if name in ("daemon", "workers", "attach", "detach"):
+        hint = f"\n/{name} works in the 🛠 Control Thread."
+    if name in ("start", "help"):
+        return f"Write a message and Pi gets it. In this Thread there are:\n{command_list()}"
+    return f"There is no /{name} here, and Pi did not get it. There are:\n{command_list()}{hint}"
+
+
+def not_taken(what: str, with_text: bool) -> str:
+    """Return the notice about content that Pi cannot be given yet."""
+    rest = "; its text went to Pi." if with_text else "."
+    return f"📎 Pi did not get the {what}: attachments come later{rest}"
+
+
+def uncertain(prompt: str, why: str = NOBODY_KNOWS) -> str:
+    """Return the notice about a prompt whose fate is unknown."""
+    return f"{why}: “{summary(prompt)}”\nIt was not repeated."
+
+
+def refused(reason: str) -> str:
+    """Return the notice about a Pi that takes no prompt now."""
+    return (
+        f"⚠️ Pi does not take prompts now: {reason}\nThey wait here. The next message tries again."
+    )
+
+
+def aborted(active: bool, cleared: int | None = None) -> str:
+    """Return the answer to C{/abort}, or with C{cleared} to C{/stop}."""
+    text = "Aborted current turn." if active else "No active turn."
+    if cleared is None:
+        return text
+    return f"{text} Cleared {cleared} queued turn{'' if cleared == 1 else 's'}."

@@ -1,0 +1,1 @@
+"""Tests of what a user sees of a turn."""

@@ -1,0 +1,96 @@
+"""Updates become what they ask for; nothing is dropped without a word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from pitelegram.bridge.incoming import (
+    ATTACHMENTS,
+    Command,
+    Edit,
+    Nothing,
+    Origin,
+    Press,
+    Prompt,
+    Unsupported,
+    read_update,
+)
+
+
+def _message(**fields: Any) -> dict[str, Any]:
+    message = {"message_id": 7, "chat": {"id": 5}, "message_thread_id": 9, **fields}
+    return {"update_id": 1, "message": message}
+
+
+class Incoming(SynchronousTestCase):
+    """L{read_update}."""
+
+    def _asked(self, **fields: Any) -> Any:
+        return read_update("message", _message(**fields))[0]
+
+    def test_text(self) -> None:
+        """Text is a prompt, with its origin."""
+        asked, origin = read_update("message", _message(text="hi\nthere"))
+        self.assertEqual(asked, Prompt("hi\nthere"))
+        self.assertEqual(origin, Origin(chat_id=5, thread_id=9, message_id=7))
+
+    def test_commands(self) -> None:
+        """A slash and a word is a command; a path is text."""
+        self.assertEqual(self._asked(text="/abort"), Command("abort"))
+        self.assertEqual(
+            self._asked(text="/Abort@my_bot now\nplease"), Command("abort", "now\nplease")
+        )
+        self.assertEqual(self._asked(text="/etc/hosts is odd"), Prompt("/etc/hosts is odd"))
+        self.assertEqual(self._asked(text=" /abort"), Prompt(" /abort"))
+
+    def test_every_attachment_is_named(self) -> None:
+        """Content that Pi cannot be given is named."""
+        for key, words in ATTACHMENTS.items():
+            self.assertEqual(self._asked(**{key: {"file_id": "x"}}), Unsupported(words))
+
+    def test_caption_goes_on(self) -> None:
+        """A caption is a prompt that says what is missing."""
+        asked = self._asked(caption="look", photo=[{"file_id": "x"}])
+        self.assertEqual(asked, Prompt("look", "photo"))
+
+    def test_animation_is_not_a_document_too(self) -> None:
+        """Telegram sends both keys for one thing."""
+        asked = self._asked(animation={"file_id": "x"}, document={"file_id": "x"})
+        self.assertEqual(asked, Unsupported("animation"))
+
+    def test_service_messages_ask_nothing(self) -> None:
+        """A pinned message is no message of the operator."""
+        self.assertEqual(self._asked(pinned_message={"message_id": 1}), Nothing())
+
+    def test_unknown_content_is_not_silent(self) -> None:
+        """A kind that did not exist when this was written is still answered."""
+        self.assertEqual(self._asked(hologram={}), Unsupported("message of this kind"))
+
+    def test_edit(self) -> None:
+        """An edit carries the new content."""
+        update = {"edited_message": _message(text="new")["message"]}
+        self.assertEqual(read_update("edited_message", update)[0], Edit(Prompt("new")))
+
+    def test_press(self) -> None:
+        """A press works without its message (too old, or deleted)."""
+        update = {"callback_query": {"id": "1", "data": "again:x"}}
+        self.assertEqual(read_update("callback_query", update), (Press("1", "again:x"), Origin()))
+
+    def test_reaction(self) -> None:
+        """Reactions ask nothing yet."""
+        update = {"message_reaction": {"chat": {"id": 5}, "message_id": 7}}
+        self.assertEqual(read_update("message_reaction", update)[0], Nothing())
+
+    def test_broken_updates(self) -> None:
+        """An update that lacks what its kind promises is refused."""
+        for update in ({}, {"message": None}, {"message": []}, {"message": "x"}):
+            self.assertRaises(ValueError, read_update, "message", update)
+
+    def test_hostile_types(self) -> None:
+        """Wrong types inside never raise."""
+        asked, origin = read_update(
+            "message", {"message": {"chat": 5, "message_id": "7", "text": {"a": 1}, "caption": []}}
+        )
+        self.assertEqual((asked, origin), (Unsupported("message of this kind"), Origin()))
