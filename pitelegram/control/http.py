@@ -1,0 +1,249 @@
+"""The control API: HTTP/1.1 with JSON on a private UNIX socket.  Nothing of it is logged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+from twisted.web.resource import Resource
+from twisted.web.server import NOT_DONE_YET, Request, Site
+
+from pitelegram.control import envelope as envelopes
+from pitelegram.control.commands import CommandDesk
+from pitelegram.control.interfaces import IDaemon
+from pitelegram.control.listening import PrivatePort, listen, peer_uid
+from pitelegram.control.streams import EventStream
+from pitelegram.control.strictjson import Ambiguous, NotAnObject, parse_object
+from pitelegram.kernel.deferring import deferred, spawn
+from pitelegram.kernel.jsonio import dumps
+from pitelegram.store.interfaces import ICommands
+
+MAX_BODY = 1024 * 1024
+
+DRAIN = 16 * 1024 * 1024
+"""Bytes of a refused body that are still read, so that its sender sees the answer."""
+
+
+class ControlRequest(Request):
+    """A request whose body stays in memory and is refused as soon as it is too large."""
+
+    _refused = False
+    _drained = 0
+
+    def gotLength(self, length: int | None) -> None:
+        """The headers are complete; C{length} is the announced size of the body."""
+        self.content = BytesIO()
+        if length is not None and length > MAX_BODY:
+            self._refuse()
+
+    def handleContentChunk(self, data: bytes) -> None:
+        """Take a piece of the body."""
+        if self._refused:
+            self._drained += len(data)
+            if self._drained > DRAIN:
+                self.channel.transport.abortConnection()
+        elif self.content.tell() + len(data) > MAX_BODY:
+            self._refuse()
+        else:
+            super().handleContentChunk(data)
+
+    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
+        """The body is complete."""
+        if self._refused:
+            self.channel.loseConnection()
+        else:
+            super().requestReceived(command, path, version)
+
+    def _refuse(self) -> None:
+        self._refused = True
+        body = _error_body("too_large", "the body is larger than 1 MiB")
+        self.channel.transport.write(
+            b"HTTP/1.1 413 Content Too Large\r\nContent-Type: application/json\r\n"
+            b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+        )
+
+
+class ControlSite(Site):
+    """The HTTP factory: no access log, no tracebacks to the client."""
+
+    noisy = False
+    displayTracebacks = False
+
+    def __init__(self, resource: Resource, reactor: Any) -> None:
+        super().__init__(resource, ControlRequest, reactor=reactor, parsePOSTFormSubmission=False)
+        self._channels: WeakSet[Any] = WeakSet()
+
+    def buildProtocol(self, addr: Any) -> Any:
+        """A new connection."""
+        channel = super().buildProtocol(addr)
+        self._channels.add(channel)
+        return channel
+
+    def log(self, request: Request) -> None:
+        """Requests are not logged: they may hold prompts."""
+
+    def close(self) -> None:
+        """End every connection, after what is being written."""
+        for channel in list(self._channels):
+            channel.loseConnection()
+
+
+class ControlResource(Resource):
+    """All paths of the API.
+
+    @param group: whether members of a group may connect too (else only this user).
+    """
+
+    isLeaf = True
+    _log = Logger()
+
+    def __init__(
+        self, daemon: IDaemon, desk: CommandDesk, clock: IReactorTime, group: bool
+    ) -> None:
+        super().__init__()
+        self._daemon = daemon
+        self._desk = desk
+        self._clock = clock
+        self._group = group
+        self.streams: set[EventStream] = set()
+        self._routes: dict[bytes, tuple[bytes, Callable[[Request], Any]]] = {
+            b"/v1/status": (b"GET", lambda request: self._daemon.status()),
+            b"/v1/workers": (b"GET", self._workers),
+            b"/v1/outbox": (b"GET", self._outbox),
+            b"/v1/events": (b"GET", self._events),
+            b"/v1/commands": (b"POST", self._commands),
+        }
+
+    def render(self, request: Request) -> Any:
+        """Answer one request."""
+        uid = peer_uid(getattr(request.channel.transport, "socket", None))
+        if uid not in (None, 0, os.geteuid()) and not self._group:
+            return _error(request, 403, "forbidden", "this socket belongs to another user")
+        route = self._routes.get(request.path)
+        if route is None:
+            return _error(request, 404, "not_found", "there is nothing at this path")
+        method, handler = route
+        if request.method != method and (request.method, method) != (b"HEAD", b"GET"):
+            request.setHeader(b"Allow", method)
+            return _error(request, 405, "method_not_allowed", f"use {method.decode()} here")
+        try:
+            answer = handler(request)
+        except Exception:
+            self._log.failure("the control API failed")
+            return _error(request, 500, "internal", "the daemon failed; its log has the reason")
+        return (
+            answer
+            if answer is NOT_DONE_YET or isinstance(answer, bytes)
+            else _json(request, answer)
+        )
+
+    def _workers(self, request: Request) -> dict[str, Any]:
+        private = request.args.get(b"private") == [b"1"]
+        return {"schema_version": 1, "workers": self._daemon.workers(private)}
+
+    def _outbox(self, request: Request) -> dict[str, Any]:
+        return {"schema_version": 1, "items": self._daemon.outbox()}
+
+    def _events(self, request: Request) -> int:
+        if request.method == b"HEAD":
+            request.setHeader(b"Content-Type", b"text/event-stream")
+            request.finish()
+            return NOT_DONE_YET
+        stream = EventStream(request, self._daemon, self._clock)
+        self.streams.add(stream)
+        stream.start().addBoth(lambda _: self.streams.discard(stream))
+        return NOT_DONE_YET
+
+    def _commands(self, request: Request) -> Any:
+        try:
+            value = parse_object(request.content.read())
+        except NotAnObject as wrong:
+            return _error(request, 400, "bad_request", f"the body must be one object: {wrong}")
+        except Ambiguous as wrong:
+            return envelopes.invalid(f"the request is ambiguous: {wrong}", field="request")
+        gone = request.notifyFinish()
+        gone.addErrback(lambda _: None)
+        spawn(self._log, "a control command", self._answer(request, self._desk.submit(value), gone))
+        return NOT_DONE_YET
+
+    async def _answer(
+        self, request: Request, answering: Deferred[Any], gone: Deferred[None]
+    ) -> None:
+        envelope = await answering
+        if not gone.called:
+            request.write(_json(request, envelope))
+            request.finish()
+
+
+class ControlServer(Service):
+    """Listens on the control socket.
+
+    @param path: the socket; its directory is made private.
+    @param group: a group whose members may connect too.
+    """
+
+    name = "control"
+
+    def __init__(
+        self,
+        path: Path,
+        daemon: IDaemon,
+        commands: ICommands,
+        reactor: Any,
+        clock: IReactorTime,
+        group: str | None = None,
+    ) -> None:
+        self.path = path
+        self._reactor = reactor
+        self._group = group
+        desk = CommandDesk(daemon, commands, clock)
+        self._resource = ControlResource(daemon, desk, clock, group is not None)
+        self._site = ControlSite(self._resource, reactor)
+        self._port: PrivatePort | None = None
+
+    def startService(self) -> None:
+        """Listen.
+
+        @raise pitelegram.errors.PiTelegramError: see L{pitelegram.control.listening.listen}.
+        """
+        self._port = listen(self.path, self._site, self._reactor, self._group)
+        super().startService()
+
+    @deferred
+    async def stopService(self) -> None:
+        """Stop listening, remove our socket, end all connections."""
+        super().stopService()
+        port, self._port = self._port, None
+        for stream in list(self._resource.streams):
+            stream.stop()
+        if port is not None:
+            await maybeDeferred(port.stopListening)
+        self._site.close()
+
+
+def _json(request: Request, value: Any) -> bytes:
+    body = dumps(value) + b"\n"
+    request.setHeader(b"Content-Type", b"application/json")
+    request.setHeader(b"Content-Length", b"%d" % len(body))
+    request.setHeader(b"Cache-Control", b"no-store")
+    return body
+
+
+def _error_body(code: str, message: str) -> bytes:
+    return dumps({"schema_version": 1, "error": {"code": code, "message": message}}) + b"\n"
+
+
+def _error(request: Request, status: int, code: str, message: str) -> bytes:
+    body = _error_body(code, message)
+    request.setResponseCode(status)
+    request.setHeader(b"Content-Type", b"application/json")
+    request.setHeader(b"Content-Length", b"%d" % len(body))
+    return body
