@@ -46,7 +46,9 @@ class IBusLeader(Interface):
     epoch = Attribute("The leader epoch, a str.")
     profile = Attribute("The profile name, a str.")
 
-    def register(link: Any, registration: dict[str, Any], restore: bool) -> Deferred[dict[str, Any]]:
+    def register(
+        link: Any, registration: dict[str, Any], restore: bool
+    ) -> Deferred[dict[str, Any]]:
         """Register; answer the full registration with C{registrationGeneration} and so on.
 
         @raise pitelegram.errors.BusBadRequest: not allowed to be that.
@@ -60,7 +62,11 @@ class IBusLeader(Interface):
         """Answer C{{"thread": …}}."""
 
     def call_api(
-        link: Any, request_id: str, method: str, params: dict[str, Any], options: dict[str, Any],
+        link: Any,
+        request_id: str,
+        method: str,
+        params: dict[str, Any],
+        options: dict[str, Any],
         files: Sequence[dict[str, Any]],
     ) -> Deferred[Any]:
         """Fire with the Bot API's result, or fail with a Refusal."""
@@ -68,9 +74,7 @@ class IBusLeader(Interface):
     def download_file(link: Any, request_id: str, file_id: str) -> Deferred[dict[str, Any]]:
         """Fire with C{{"path","size"}}."""
 
-    def submit_delivery(
-        link: Any, delivery_id: str, delivery: dict[str, Any]
-    ) -> Deferred[str]:
+    def submit_delivery(link: Any, delivery_id: str, delivery: dict[str, Any]) -> Deferred[str]:
         """Fire with the receipt's state, after its commit."""
 
     def resolve_target(link: Any, selector: dict[str, Any]) -> Deferred[dict[str, Any]]: ...
@@ -81,7 +85,9 @@ class IBusLeader(Interface):
 
     def rename_thread(link: Any, target: dict[str, Any], name: str) -> Deferred[dict[str, Any]]: ...
 
-    def set_display_mode(link: Any, target: dict[str, Any], mode: str) -> Deferred[dict[str, Any]]: ...
+    def set_display_mode(
+        link: Any, target: dict[str, Any], mode: str
+    ) -> Deferred[dict[str, Any]]: ...
 
     def lost(link: Any) -> None:
         """The connection of a link that had registered is gone."""
@@ -95,9 +101,11 @@ class IFollowerLink(Interface):
     connected = Attribute("Whether the connection is up.")
 
     def forward(
-        delivery_id: str, update_id: int, kind: str, update: dict[str, Any]
+        delivery_id: str, update_id: int, kind: str, update: dict[str, Any] | bytes
     ) -> Deferred[dict[str, Any]]:
         """Forward an update of C{kind}; fires with C{{"settlement","receipt","reason"}}.
+
+        C{update} may be the update's JSON bytes as they came: they are not parsed again.
 
         C{recipientInstanceId}, generation and binding key are taken from the registration.
 
@@ -166,7 +174,9 @@ class ILeaderLink(Interface):
         """Send one at once (a state changed); repeats within 50 ms are joined."""
 
     def call_api(
-        method: str, params: dict[str, Any], options: dict[str, Any] | None = None,
+        method: str,
+        params: dict[str, Any],
+        options: dict[str, Any] | None = None,
         files: Sequence[dict[str, Any]] = (),
     ) -> Deferred[Any]: ...
 
