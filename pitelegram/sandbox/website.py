@@ -1,0 +1,140 @@
+"""The chat page: static files, a stream of events, and what a person does there."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import LoopingCall
+from twisted.web.http import Request
+
+from pitelegram.kernel.jsonio import dumps, loads
+from pitelegram.sandbox.actions import PAGE_ACTIONS, BadArguments, perform
+from pitelegram.sandbox.apidoor import send_bytes
+from pitelegram.sandbox.chat import SandboxChat
+from pitelegram.sandbox.guard import refuse
+from pitelegram.sandbox.world import Event
+
+SNAPSHOT_MESSAGES = 1000
+HEARTBEAT = 15.0
+MAX_BODY = 1024 * 1024
+_TYPES = {
+    "index.html": "text/html; charset=utf-8",
+    "app.js": "text/javascript; charset=utf-8",
+    "format.js": "text/javascript; charset=utf-8",
+    "style.css": "text/css; charset=utf-8",
+}
+
+
+class Website:
+    """The page of the owner's chat.
+
+    A page gets everything once (C{snapshot}) and each later event; after a lost connection the
+    browser comes back by itself and gets everything again.
+    """
+
+    def __init__(self, chat: SandboxChat, clock: IReactorTime) -> None:
+        self._chat = chat
+        self._streams: set[Request] = set()
+        self._stop_observing = chat.world.observe(self._tell)
+        self._heartbeat = LoopingCall(self._beat)
+        self._heartbeat.clock = clock
+
+    def start(self) -> None:
+        """Begin to send heartbeats, by which dead pages are noticed."""
+        self._heartbeat.start(HEARTBEAT, now=False)
+
+    def stop(self) -> None:
+        """End every stream."""
+        if self._heartbeat.running:
+            self._heartbeat.stop()
+        self._stop_observing()
+        for request in list(self._streams):
+            request.loseConnection()
+
+    def handle(self, request: Request, name: str) -> None:
+        """Answer a request below the page's address."""
+        if request.method == b"GET" and (name or "index.html") in _TYPES:
+            name = name or "index.html"
+            data = files("pitelegram.sandbox").joinpath("page", name).read_bytes()
+            send_bytes(request, 200, _TYPES[name], data)
+        elif request.method == b"GET" and name == "events":
+            self._stream(request)
+        elif request.method == b"GET" and name.startswith("media/"):
+            self._media(request, name[len("media/") :])
+        elif request.method == b"POST" and name == "do":
+            self._act(request)
+        else:
+            refuse(request, 404)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return everything that a page shows."""
+        world, chat = self._chat.world, self._chat.chat
+        recent = list(chat.messages.values())[-SNAPSHOT_MESSAGES:]
+        return {
+            "seq": world.seq,
+            "bot": world.bot,
+            "me": self._chat.owner,
+            "topics_enabled": world.topics_enabled,
+            "threads": [thread.as_topic() for thread in self._chat.threads],
+            "messages": [world.seen(chat, message) for message in recent],
+        }
+
+    def _stream(self, request: Request) -> None:
+        request.setHeader("Content-Type", "text/event-stream; charset=utf-8")
+        request.setHeader("X-Accel-Buffering", "no")
+        request.write(_record("snapshot", self.snapshot()))
+        self._streams.add(request)
+        request.notifyFinish().addBoth(lambda _: self._streams.discard(request))
+
+    def _tell(self, event: Event) -> None:
+        if event.get("chat_id", self._chat.chat.chat_id) != self._chat.chat.chat_id:
+            return
+        for request in list(self._streams):
+            request.write(_record("change", event))
+
+    def _beat(self) -> None:
+        for request in list(self._streams):
+            request.write(b": still here\n\n")
+
+    def _media(self, request: Request, file_id: str) -> None:
+        file = self._chat.world.files.get(file_id)
+        if file is None:
+            refuse(request, 404)
+            return
+        kind = file.mime_type if file.kind == "photo" else "application/octet-stream"
+        safe = (
+            kind if kind in ("image/png", "image/jpeg", "image/gif") else "application/octet-stream"
+        )
+        request.setHeader(
+            "Content-Disposition",
+            "inline" if safe == kind != "application/octet-stream" else "attachment",
+        )
+        send_bytes(request, 200, safe, file.data)
+
+    def _act(self, request: Request) -> None:
+        kind = (request.getHeader("content-type") or "").partition(";")[0].strip()
+        body = request.content.read(MAX_BODY + 1) if request.content else b""
+        if kind != "application/json" or len(body) > MAX_BODY:
+            refuse(request, 415 if kind != "application/json" else 413)
+            return
+        send_result(request, self._chat, body, PAGE_ACTIONS)
+
+
+def send_result(request: Request, chat: SandboxChat, body: bytes, allowed: Any) -> None:
+    """Perform the action of a JSON body and answer with its result, or 400 and the reason."""
+    try:
+        order = loads(body)
+        if not isinstance(order, dict):
+            raise BadArguments("an action is an object")
+        name = str(order.pop("action", ""))
+        answer: dict[str, Any] = {"ok": True, "result": perform(chat, name, order, allowed)}
+    except ValueError as error:
+        reason = str(error) if isinstance(error, BadArguments) else "malformed"
+        answer = {"ok": False, "error": reason}
+    send_bytes(request, 200 if answer["ok"] else 400, "application/json", dumps(answer))
+
+
+def _record(kind: str, value: Any) -> bytes:
+    return b"event: " + kind.encode() + b"\ndata: " + dumps(value) + b"\n\n"
