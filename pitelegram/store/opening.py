@@ -22,6 +22,12 @@ _DAMAGE = ("malformed", "not a database", "file is encrypted")
 _COMPANIONS = ("", "-wal", "-shm")
 
 
+class _Damaged(StoreError):
+    def __init__(self, moved: Path) -> None:
+        super().__init__("the database was damaged and has been moved to the recovery directory")
+        self.moved = moved
+
+
 @attrs.define(eq=False)
 class Opened:
     """The two connections of one file.
@@ -54,16 +60,10 @@ def open_file(path: Path, migrations: Sequence[Migration]) -> Opened:
     """
     try:
         return _open_sound(path, migrations)
-    except sqlite3.DatabaseError as error:
-        if not is_damage(error):
-            raise StoreError(f"the database cannot be opened ({error})") from error
-    moved = _move_aside(path)
-    try:
+    except _Damaged as damaged:
         opened = _open_sound(path, migrations)
-    except sqlite3.Error as error:
-        raise StoreError(f"a fresh database cannot be made ({error})") from error
-    opened.recovered = moved
-    return opened
+        opened.recovered = damaged.moved
+        return opened
 
 
 def is_damage(error: sqlite3.Error) -> bool:
@@ -80,6 +80,13 @@ def _open_sound(path: Path, migrations: Sequence[Migration]) -> Opened:
         writer.execute("SELECT count(*) FROM sqlite_master").fetchone()
         reader = _connect(str(path))
         reader.execute("PRAGMA query_only = ON")
+    except sqlite3.Error as error:
+        # Closing would fold the log into the file and delete it, so the move comes first.
+        moved = _move_aside(path) if is_damage(error) else None
+        writer.close()
+        if moved is not None:
+            raise _Damaged(moved) from error
+        raise StoreError(f"the database cannot be opened ({error})") from error
     except BaseException:
         writer.close()
         raise
