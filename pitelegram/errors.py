@@ -18,6 +18,10 @@ class ConfigError(PiTelegramError):
     """A setting is missing, malformed or contradictory."""
 
 
+class UsageError(ConfigError):
+    """An option is unknown or malformed; the message names it and says what is right (exit 2)."""
+
+
 class NotConfigured(ConfigError):
     """No usable bot token or owner for this profile; C{pi-telegram setup} is the cure (exit 3)."""
 
