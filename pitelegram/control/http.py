@@ -7,12 +7,12 @@ from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from weakref import WeakSet
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
+from twisted.web.http import HTTPChannel
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request, Site
 
@@ -71,28 +71,47 @@ class ControlRequest(Request):
         )
 
 
+class ControlChannel(HTTPChannel):
+    """One connection; the site knows all that are open."""
+
+    factory: ControlSite
+
+    def connectionMade(self) -> None:
+        """Begin."""
+        self.factory.channels.add(self)
+        super().connectionMade()
+
+    def connectionLost(self, reason: Any) -> None:
+        """End."""
+        self.factory.channels.discard(self)
+        super().connectionLost(reason)
+
+    def lineLengthExceeded(self, line: bytes) -> None:
+        """A header that is too long is broken HTTP too."""
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+        self.loseConnection()
+
+
 class ControlSite(Site):
-    """The HTTP factory: no access log, no tracebacks to the client."""
+    """The HTTP factory: no access log, no tracebacks to the client.
+
+    @ivar channels: the open connections.
+    """
 
     noisy = False
     displayTracebacks = False
+    protocol = ControlChannel
 
     def __init__(self, resource: Resource, reactor: Any) -> None:
         super().__init__(resource, ControlRequest, reactor=reactor, parsePOSTFormSubmission=False)
-        self._channels: WeakSet[Any] = WeakSet()
-
-    def buildProtocol(self, addr: Any) -> Any:
-        """A new connection."""
-        channel = super().buildProtocol(addr)
-        self._channels.add(channel)
-        return channel
+        self.channels: set[ControlChannel] = set()
 
     def log(self, request: Request) -> None:
         """Requests are not logged: they may hold prompts."""
 
     def close(self) -> None:
         """End every connection, after what is being written."""
-        for channel in list(self._channels):
+        for channel in list(self.channels):
             channel.loseConnection()
 
 
@@ -136,14 +155,12 @@ class ControlResource(Resource):
             return _error(request, 405, "method_not_allowed", f"use {method.decode()} here")
         try:
             answer = handler(request)
+            if answer is NOT_DONE_YET or isinstance(answer, bytes):
+                return answer
+            return _json(request, answer)
         except Exception:
             self._log.failure("the control API failed")
             return _error(request, 500, "internal", "the daemon failed; its log has the reason")
-        return (
-            answer
-            if answer is NOT_DONE_YET or isinstance(answer, bytes)
-            else _json(request, answer)
-        )
 
     def _workers(self, request: Request) -> dict[str, Any]:
         private = request.args.get(b"private") == [b"1"]

@@ -85,9 +85,7 @@ class EventStream:
             self._request.write(b": alive\n\n")
 
     def _ended(self) -> None:
-        if self._open:
-            self._open = False
-            self._request.unregisterProducer()
+        self._open = False
         if self._beat.running:
             self._beat.stop()
         if self._unsubscribe is not None:
