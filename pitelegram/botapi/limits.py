@@ -1,0 +1,175 @@
+"""How fast messages may go (botapi facts, "Limits of rate")."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from itertools import count
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from zope.interface import implementer
+
+from pitelegram.botapi.interfaces import ISendGate
+
+CHAT_BURST = 8
+CHAT_RATE = 1.0
+EDIT_BURST = 10
+EDIT_RATE = 1 / 3
+GLOBAL_BURST = 30
+GLOBAL_RATE = 30.0
+
+_ORDER = {"send": 0, "edit": 1, "action": 2}
+_SLACK = 1e-6
+
+
+class Bucket:
+    """Tokens that come back with time.
+
+    @param burst: the most it holds.
+    @param rate: tokens a second.
+    """
+
+    def __init__(self, burst: float, rate: float, now: float) -> None:
+        self._burst = burst
+        self._rate = rate
+        self._level = burst
+        self._at = now
+
+    def wait(self, now: float) -> float:
+        """Return the seconds until there is a token."""
+        self._refill(now)
+        return 0.0 if self._level >= 1 - _SLACK else (1 - self._level) / self._rate
+
+    def take(self, now: float) -> None:
+        """Take a token."""
+        self._refill(now)
+        self._level -= 1
+
+    def full(self, now: float) -> bool:
+        """Whether nothing was taken lately."""
+        self._refill(now)
+        return self._level >= self._burst - _SLACK
+
+    def _refill(self, now: float) -> None:
+        self._level = min(self._burst, self._level + max(0.0, now - self._at) * self._rate)
+        self._at = now
+
+
+class _Chat:
+    """One chat's budget and queue."""
+
+    def __init__(self, now: float) -> None:
+        self.messages = Bucket(CHAT_BURST, CHAT_RATE, now)
+        self.edits = Bucket(EDIT_BURST, EDIT_RATE, now)
+        self.flooded_until = 0.0
+        self.queue: list[tuple[int, int, str, Deferred[None]]] = []
+        self.timer: IDelayedCall | None = None
+
+    def idle(self, now: float) -> bool:
+        """Whether it may be forgotten."""
+        return (
+            not self.queue
+            and self.flooded_until <= now
+            and self.messages.full(now)
+            and self.edits.full(now)
+        )
+
+
+@implementer(ISendGate)
+class SendGate:
+    """Lets calls through: messages before edits before chat actions, each kind in order.
+
+    A chat may have 8 messages at once and then one a second; edits count as messages, and only
+    20 a minute go.  Chat actions cost nothing, but wait while the chat is flooded.  All chats
+    together have 30 messages a second.
+
+    @param clock: timers.
+    @param monotonic: seconds of a clock that nobody sets; C{clock.seconds} unless given.
+    """
+
+    def __init__(self, clock: IReactorTime, monotonic: Callable[[], float] | None = None) -> None:
+        self._clock = clock
+        self._now = clock.seconds if monotonic is None else monotonic
+        self._all = Bucket(GLOBAL_BURST, GLOBAL_RATE, self._now())
+        self._chats: dict[int, _Chat] = {}
+        self._numbers = count()
+
+    def wait(self, chat_id: int, weight: str = "send") -> Deferred[None]:
+        """Fire when a call may go; cancelling gives the place up."""
+        chat = self._chat(chat_id)
+        if not self._ahead(chat, weight) and self._delay(chat, weight) == 0:
+            self._spend(chat, weight)
+            return succeed(None)
+        waiter: Deferred[None] = Deferred(lambda gone: self._leave(chat_id, gone))
+        heapq.heappush(chat.queue, (_ORDER[weight], next(self._numbers), weight, waiter))
+        self._arm(chat_id, chat)
+        return waiter
+
+    def flood(self, chat_id: int, retry_after: float) -> None:
+        """Hold everything for this chat back."""
+        chat = self._chat(chat_id)
+        chat.flooded_until = max(chat.flooded_until, self._now() + retry_after)
+        self._arm(chat_id, chat)
+
+    def blocked_for(self, chat_id: int, weight: str = "send") -> float:
+        """Return the seconds until a call may go; with others waiting, at least theirs."""
+        chat = self._chats.get(chat_id)
+        if chat is None:
+            return 0.0 if weight == "action" else self._all.wait(self._now())
+        delay = self._delay(chat, weight)
+        return max(delay, 1 / CHAT_RATE) if self._ahead(chat, weight) else delay
+
+    def _chat(self, chat_id: int) -> _Chat:
+        chat = self._chats.get(chat_id)
+        if chat is None:
+            now = self._now()
+            for other in [key for key, value in self._chats.items() if value.idle(now)]:
+                del self._chats[other]
+            chat = self._chats[chat_id] = _Chat(now)
+        return chat
+
+    def _ahead(self, chat: _Chat, weight: str) -> bool:
+        """Whether somebody of at least this importance waits already."""
+        return bool(chat.queue) and chat.queue[0][0] <= _ORDER[weight]
+
+    def _delay(self, chat: _Chat, weight: str) -> float:
+        now = self._now()
+        left = chat.flooded_until - now
+        delay = left if left > _SLACK else 0.0
+        if weight == "action":
+            return delay
+        delay = max(delay, chat.messages.wait(now), self._all.wait(now))
+        return max(delay, chat.edits.wait(now)) if weight == "edit" else delay
+
+    def _spend(self, chat: _Chat, weight: str) -> None:
+        if weight == "action":
+            return
+        now = self._now()
+        chat.messages.take(now)
+        self._all.take(now)
+        if weight == "edit":
+            chat.edits.take(now)
+
+    def _leave(self, chat_id: int, waiter: Deferred[None]) -> None:
+        chat = self._chats[chat_id]
+        chat.queue = [entry for entry in chat.queue if entry[3] is not waiter]
+        heapq.heapify(chat.queue)
+        self._arm(chat_id, chat)
+
+    def _arm(self, chat_id: int, chat: _Chat) -> None:
+        if chat.timer is not None and chat.timer.active():
+            chat.timer.cancel()
+        chat.timer = None
+        if chat.queue:
+            delay = self._delay(chat, chat.queue[0][2])
+            chat.timer = self._clock.callLater(delay, self._release, chat_id)
+
+    def _release(self, chat_id: int) -> None:
+        chat = self._chats[chat_id]
+        chat.timer = None
+        while chat.queue and self._delay(chat, chat.queue[0][2]) == 0:
+            _, _, weight, waiter = heapq.heappop(chat.queue)
+            self._spend(chat, weight)
+            waiter.callback(None)
+        self._arm(chat_id, chat)
