@@ -18,7 +18,11 @@ class IPiHost(Interface):
     """
 
     pid = Attribute("Pi's process id, None when it is not ours.")
-    state = Attribute("Last known state: get_state's data plus C{isStreaming} etc. by events.")
+    birth = Attribute("Birth id of that process, None when it is not ours.")
+    state = Attribute(
+        "Last known state, a copy: get_state's data, C{isStreaming} etc. kept current by events, and"
+        ' C{queue}: C{{"steering": [text], "followUp": [text]}} as Pi last reported it.'
+    )
 
     def start() -> Deferred[dict[str, Any]]:
         """Start Pi; fires with the first C{get_state} data (deadline 30 s).
@@ -27,7 +31,9 @@ class IPiHost(Interface):
             for arguments that Pi refuses.
         """
 
-    def prompt(rpc_id: str, message: str, lane: str, images: Sequence[dict[str, Any]] = ()) -> Deferred[str]:
+    def prompt(
+        rpc_id: str, message: str, lane: str, images: Sequence[dict[str, Any]] = ()
+    ) -> Deferred[str]:
         """Hand a message over (C{lane} C{normal}: followUp, C{priority}: steer).
 
         Fires with Pi's C{disposition}.
@@ -43,7 +49,7 @@ class IPiHost(Interface):
 
     def get_state() -> Deferred[dict[str, Any]]: ...
 
-    def command(name: str, **arguments: Any) -> Deferred[Any]:
+    def command(name: str, /, **arguments: Any) -> Deferred[Any]:
         """C{compact}, C{set_model}, C{set_thinking_level}, C{new_session}, C{switch_session}, …
 
         Only names of the allow-list; C{bash} and all C{set_auto_*}, C{set_*_mode} are refused.
@@ -84,7 +90,10 @@ class IPiObserver(Interface):
 
     def state_changed(state: dict[str, Any]) -> None: ...
 
-    def dialog_requested(request: dict[str, Any]) -> None: ...
+    def dialog_requested(request: dict[str, Any]) -> None:
+        """An C{extension_ui_request}: C{select}, C{confirm}, C{input}, C{editor} wait for
+        C{IPiHost.answer_dialog}; C{notify} does not.
+        """
 
     def ended(reason: str) -> None:
         """The Pi process is gone (C{processExited})."""

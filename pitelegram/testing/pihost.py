@@ -1,0 +1,314 @@
+"""A Pi in memory, and an observer that remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.interfaces import IReactorTime
+from zope.interface import implementer
+
+from pitelegram.errors import PiGone, PiRefused
+from pitelegram.kernel.deferring import deferred, sleep
+from pitelegram.kernel.observers import OneShot
+from pitelegram.pi.arguments import check_command, prompt_arguments
+from pitelegram.pi.interfaces import IPiHost, IPiObserver
+from pitelegram.sandbox.directives import long_text, parse
+
+
+@implementer(IPiObserver)
+class PiRecorder:
+    """Remembers what it was told.
+
+    @ivar events: C{(method, arguments…)} in order.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[tuple[Any, ...]] = []
+        self._waiting: list[tuple[Callable[[], bool], Deferred[None]]] = []
+
+    def run_started(self) -> None:
+        """See L{IPiObserver}."""
+        self._add("run_started")
+
+    def text_delta(self, text: str) -> None:
+        """See L{IPiObserver}."""
+        self._add("text_delta", text)
+
+    def user_message(self, text: str) -> None:
+        """See L{IPiObserver}."""
+        self._add("user_message", text)
+
+    def assistant_message(self, message: dict[str, Any]) -> None:
+        """See L{IPiObserver}."""
+        self._add("assistant_message", message)
+
+    def settled(self, aborted: bool) -> None:
+        """See L{IPiObserver}."""
+        self._add("settled", aborted)
+
+    def state_changed(self, state: dict[str, Any]) -> None:
+        """See L{IPiObserver}."""
+        self._add("state_changed", state)
+
+    def dialog_requested(self, request: dict[str, Any]) -> None:
+        """See L{IPiObserver}."""
+        self._add("dialog_requested", request)
+
+    def ended(self, reason: str) -> None:
+        """See L{IPiObserver}."""
+        self._add("ended", reason)
+
+    def all(self, name: str) -> list[Any]:
+        """The (only) argument of every event of that name; None for those without."""
+        return [(event[1] if len(event) > 1 else None) for event in self.events if event[0] == name]
+
+    def when(self, predicate: Callable[[], bool]) -> Deferred[None]:
+        """Fire once C{predicate} is true; it is looked at after each event."""
+        if predicate():
+            return succeed(None)
+        waiter: Deferred[None] = Deferred()
+        self._waiting.append((predicate, waiter))
+        return waiter
+
+    def when_settled(self, times: int = 1) -> Deferred[None]:
+        """Fire once that many runs were done."""
+        return self.when(lambda: len(self.all("settled")) >= times)
+
+    def _add(self, *event: Any) -> None:
+        self.events.append(event)
+        for entry in list(self._waiting):
+            if entry[0]():
+                self._waiting.remove(entry)
+                entry[1].callback(None)
+
+
+@implementer(IPiHost)
+class FakePiHost:
+    """Behaves as Pi does, without a process.
+
+    It answers as the scripted model would: C{[[gate NAME]]} waits for L{open_gate}, C{[[say …]]} and
+    C{[[long N]]} are known, other text is echoed.  Everything happens in C{callLater(0)} steps.
+
+    @ivar prompts: C{(rpc_id, message, lane)} of every prompt that was taken.
+    @ivar commands: C{(name, arguments)} of every command.
+    @ivar results: what C{command} answers, by name.
+    @ivar dialog_answers: C{(dialog_id, answer)} in order.
+    @ivar refusals: each prompt takes one of these and fails with it, while there are any.
+    """
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        session_file: str | None = "/sessions/fake-1.jsonl",
+        pid: int | None = 4242,
+    ) -> None:
+        self.pid = pid
+        self.birth = None if pid is None else f"{pid}:start:1"
+        self.prompts: list[tuple[str, str, str]] = []
+        self.commands: list[tuple[str, dict[str, Any]]] = []
+        self.results: dict[str, Any] = {}
+        self.dialog_answers: list[tuple[str, dict[str, Any]]] = []
+        self.refusals: list[Exception] = []
+        self.stdin_closed = False
+        self._clock = clock
+        self._observers: list[Any] = []
+        self._gates: dict[str, OneShot[None]] = {}
+        self._running: Deferred[None] | None = None
+        self._steering: list[str] = []
+        self._follow_up: list[str] = []
+        self._sessions = 1
+        self._end: str | None = None
+        self._state: dict[str, Any] = {
+            "isStreaming": False,
+            "isCompacting": False,
+            "thinkingLevel": "off",
+            "sessionId": "fake-1",
+            "sessionFile": session_file,
+            "messageCount": 0,
+            "pendingMessageCount": 0,
+            "queue": {"steering": [], "followUp": []},
+            "model": {"id": "scripted", "provider": "scripted"},
+        }
+        self._ready = False
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """See L{IPiHost}."""
+        return dict(self._state)
+
+    def open_gate(self, name: str) -> None:
+        """Let the answer that waits at this gate go on."""
+        self._gates.setdefault(name, OneShot()).fire(None)
+
+    def die(self, reason: str = "Pi ended (signal 9 (SIGKILL))") -> None:
+        """End as a killed Pi does: what runs is lost."""
+        if self._end is None:
+            self._end = reason
+            self._forget_run()
+            self._tell("ended", reason)
+
+    def ask(self, request: dict[str, Any]) -> None:
+        """Let an extension ask something."""
+        self._tell("dialog_requested", request)
+
+    def subscribe(self, observer: Any) -> None:
+        """See L{IPiHost}."""
+        self._observers.append(observer)
+
+    def start(self) -> Deferred[dict[str, Any]]:
+        """See L{IPiHost}."""
+        self._ready = True
+        return succeed(self.state)
+
+    @deferred
+    async def prompt(
+        self, rpc_id: str, message: str, lane: str, images: Sequence[dict[str, Any]] = ()
+    ) -> str:
+        """See L{IPiHost}."""
+        prompt_arguments(message, lane, images)
+        self._require()
+        await sleep(self._clock, 0)
+        self._require()
+        if self.refusals:
+            raise self.refusals.pop(0)
+        self.prompts.append((rpc_id, message, lane))
+        if self._running is not None:
+            (self._steering if lane == "priority" else self._follow_up).append(message)
+            self._queue_changed()
+            return "queued"
+        self._running = self._run(message)
+        return "started"
+
+    @deferred
+    async def abort(self) -> dict[str, Any]:
+        """See L{IPiHost}."""
+        queued = await self.clear_queue()
+        await sleep(self._clock, 0)
+        if self._running is not None:
+            self._forget_run()
+            self._assistant("", "aborted")
+            self._settle(True)
+        return queued
+
+    def clear_queue(self) -> Deferred[dict[str, Any]]:
+        """See L{IPiHost}."""
+        try:
+            self._require()
+        except (PiGone, PiRefused):
+            return fail()
+        queued = {"steering": self._steering, "followUp": self._follow_up}
+        self._steering, self._follow_up = [], []
+        self._queue_changed()
+        return succeed(queued)
+
+    @deferred
+    async def get_state(self) -> dict[str, Any]:
+        """See L{IPiHost}."""
+        self._require()
+        return self.state
+
+    @deferred
+    async def command(self, name: str, /, **arguments: Any) -> Any:
+        """See L{IPiHost}."""
+        check_command(name, arguments)
+        self._require()
+        self.commands.append((name, arguments))
+        if name == "new_session":
+            self._sessions += 1
+            session = f"fake-{self._sessions}"
+            self._change(sessionId=session, sessionFile=f"/sessions/{session}.jsonl")
+        elif name == "set_session_name":
+            self._change(sessionName=arguments["name"])
+        elif name == "set_thinking_level":
+            self._change(thinkingLevel=arguments["level"])
+        return self.results.get(name, {})
+
+    def answer_dialog(self, dialog_id: str, answer: dict[str, Any]) -> None:
+        """See L{IPiHost}."""
+        self.dialog_answers.append((dialog_id, answer))
+
+    def close_stdin(self) -> None:
+        """See L{IPiHost}."""
+        self.stdin_closed = True
+        self.die("Pi ended (exit code 0)")
+
+    @deferred
+    async def stop(self, grace: float) -> str:
+        """See L{IPiHost}."""
+        if self._end is None:
+            if self._ready:
+                await self.abort()
+            self.close_stdin()
+        return "exit code 0"
+
+    @deferred
+    async def _run(self, message: str) -> None:
+        await sleep(self._clock, 0)
+        self._change(isStreaming=True)
+        self._tell("run_started")
+        following: str | None = message
+        while following is not None:
+            self._tell("user_message", following)
+            text = await self._answer(following)
+            self._tell("text_delta", text)
+            self._assistant(text, "stop")
+            await sleep(self._clock, 0)
+            waiting = self._steering or self._follow_up
+            following = waiting.pop(0) if waiting else None
+            if following is not None:
+                self._queue_changed()
+        self._running = None
+        self._settle(False)
+
+    async def _answer(self, message: str) -> str:
+        said = []
+        for step in parse(message):
+            if step.word == "gate":
+                await self._gates.setdefault(step.argument(0, "gate"), OneShot()).when()
+                said.append(f"After the gate {step.argument(0, 'gate')}.")
+            elif step.word == "long":
+                said.append(long_text(int(step.argument(0, "30000"))))
+            elif step.word == "echo":
+                said.append(f"You said: {step.argument(0, '')}")
+            else:
+                said.append(step.options.get("text", step.argument(0, "")))
+        return "".join(said)
+
+    def _require(self) -> None:
+        if self._end is not None:
+            raise PiGone("Pi does not run any more")
+        if not self._ready:
+            raise PiRefused("Pi takes nothing now (fresh)")
+
+    def _forget_run(self) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            running.addErrback(lambda _: None)
+            running.cancel()
+
+    def _assistant(self, text: str, reason: str) -> None:
+        content = [{"type": "text", "text": text}] if text else []
+        message = {"role": "assistant", "content": content, "text": text, "stopReason": reason}
+        if reason == "aborted":
+            message["errorMessage"] = "Request was aborted"
+        self._tell("assistant_message", message)
+
+    def _settle(self, aborted: bool) -> None:
+        self._change(isStreaming=False)
+        self._tell("settled", aborted)
+
+    def _queue_changed(self) -> None:
+        lists = {"steering": list(self._steering), "followUp": list(self._follow_up)}
+        self._change(queue=lists, pendingMessageCount=sum(map(len, lists.values())))
+
+    def _change(self, **members: Any) -> None:
+        state = {**self._state, **members}
+        if state != self._state:
+            self._state = state
+            self._tell("state_changed", self.state)
+
+    def _tell(self, name: str, *arguments: Any) -> None:
+        for observer in list(self._observers):
+            getattr(observer, name)(*arguments)

@@ -1,0 +1,1 @@
+"""Tests of Pi as a host."""
