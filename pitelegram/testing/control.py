@@ -70,65 +70,49 @@ class FakeDaemon:
 
 
 @implementer(ICommands)
-class MemoryCommands:
-    """The table of request ids, in memory.
+@attrs.define(eq=False)
+class FaultyCommands:
+    """A table of request ids that fails when told to.
 
-    @ivar rows: by request id: C{fingerprint}, C{state}, C{envelope}.
-    @ivar broken: by method name: the exception that it raises.
+    @ivar real: does the work.
+    @ivar broken: by method name: the exception that it raises, without doing anything.
     @ivar broken_after: likewise, but raised after the change was made.
     """
 
-    def __init__(self) -> None:
-        self.rows: dict[str, dict[str, Any]] = {}
-        self.broken: dict[str, Exception] = {}
-        self.broken_after: dict[str, Exception] = {}
+    real: ICommands
+    broken: dict[str, Exception] = attrs.Factory(dict)
+    broken_after: dict[str, Exception] = attrs.Factory(dict)
 
     def find(self, request_id: str) -> dict[str, Any] | None:
         """One row, or None."""
         if "find" in self.broken:
             raise self.broken["find"]
-        row = self.rows.get(request_id)
-        return None if row is None else dict(row)
+        return self.real.find(request_id)
 
     def reserve(self, request_id: str, fingerprint: str) -> Deferred[bool]:
         """Take an id; False when it is taken."""
-
-        def change() -> bool:
-            if request_id in self.rows:
-                return False
-            row = {"fingerprint": fingerprint, "state": "reserved", "envelope": None}
-            self.rows[request_id] = row
-            return True
-
-        return self._do("reserve", change)
+        return self._do("reserve", request_id, fingerprint)
 
     def send_started(self, request_id: str) -> Deferred[None]:
         """Say that the effect begins."""
-        return self._do("send_started", lambda: self.rows[request_id].update(state="send_started"))
+        return self._do("send_started", request_id)
 
     def finish(self, request_id: str, state: str, envelope: dict[str, Any]) -> Deferred[None]:
         """Store the end."""
-        return self._do(
-            "finish", lambda: self.rows[request_id].update(state=state, envelope=envelope)
-        )
+        return self._do("finish", request_id, state, envelope)
 
     def started(self) -> list[str]:
         """Ids left in C{send_started}."""
-        return [key for key, row in self.rows.items() if row["state"] == "send_started"]
+        return self.real.started()
 
     def abandon(self, request_id: str) -> Deferred[None]:
         """Remove a reserved row."""
+        return self._do("abandon", request_id)
 
-        def change() -> None:
-            if self.rows.get(request_id, {}).get("state") == "reserved":
-                del self.rows[request_id]
-
-        return self._do("abandon", change)
-
-    def _do(self, name: str, change: Callable[[], Any]) -> Deferred[Any]:
+    def _do(self, name: str, *arguments: Any) -> Deferred[Any]:
         if name in self.broken:
             return fail(self.broken[name])
-        result = change()
+        done = getattr(self.real, name)(*arguments)
         if name in self.broken_after:
-            return fail(self.broken_after[name])
-        return succeed(result)
+            return done.addCallback(lambda _: fail(self.broken_after[name]))
+        return done

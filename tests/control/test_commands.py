@@ -1,6 +1,6 @@
 """The command desk: each request id at most once."""
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
@@ -17,8 +17,9 @@ from pitelegram.errors import (
     Refusal,
     StoreError,
 )
-from pitelegram.testing.contracts_control import CommandsContract
-from pitelegram.testing.control import FakeDaemon, MemoryCommands
+from pitelegram.store.commands import Commands
+from pitelegram.testing.control import FakeDaemon, FaultyCommands
+from pitelegram.testing.stores import leader_database
 
 
 def prompt(text="hi", request_id="r1", **changes):
@@ -38,22 +39,17 @@ def read(action="worker.get_state", **changes):
     return {"schema_version": 1, "action": action, "target": {"name": "a"}, **changes}
 
 
-class MemoryCommandsTests(CommandsContract, SynchronousTestCase):
-    """The fake table keeps the contract."""
-
-    def make_commands(self):
-        """A fresh table."""
-        return succeed(MemoryCommands())
-
-
 class DeskCase(SynchronousTestCase):
     """Base: a desk with a fake daemon and table."""
 
     def setUp(self):
         """Build the desk."""
         self.daemon = FakeDaemon()
-        self.commands = MemoryCommands()
         self.clock = Clock()
+        database = leader_database(self.clock)
+        self.addCleanup(database.stopService)
+        self.rows = Commands(database)
+        self.commands = FaultyCommands(self.rows)
         self.desk = CommandDesk(self.daemon, self.commands, self.clock)
 
     def submit(self, value):
@@ -87,7 +83,7 @@ class FormTests(DeskCase):
         self.check(envelope, "invalid_request", "no_receipt", dry_run=True)
         self.assertEqual(envelope["error"]["details"]["fields"], ["$.dry_run"])
         self.assertIsNone(envelope["request_id"])
-        self.assertEqual((self.daemon.performed, self.commands.rows), ([], {}))
+        self.assertEqual((self.daemon.performed, self.rows.find("r1")), ([], None))
 
     def test_dry_run(self):
         """A dry run is pure: even for a worker that does not exist it is accepted and does nothing."""
@@ -96,7 +92,7 @@ class FormTests(DeskCase):
         self.check(envelope, "dry_run", "no_receipt", ok=True, dry_run=True)
         self.assertEqual(envelope["request_id"], "r1")
         self.assertEqual(envelope["result"], {"target": {"name": "a"}, "args": {"text": "hi"}})
-        self.assertEqual((self.daemon.performed, self.commands.rows), ([], {}))
+        self.assertEqual((self.daemon.performed, self.rows.find("r1")), ([], None))
 
     def test_noop(self):
         """C{noop} is answered without effect."""
@@ -113,7 +109,7 @@ class ReadTests(DeskCase):
         envelope = self.submit(read())
         self.check(envelope, "snapshot", "no_receipt", ok=True, dry_run=True)
         self.assertEqual(envelope["result"], {"streaming": False})
-        self.assertEqual(self.commands.rows, {})
+        self.assertEqual(self.rows.started(), [])
 
     def test_resolve(self):
         """C{resolve_target} says who it is, or that there is nobody."""
@@ -161,7 +157,7 @@ class ChangeTests(DeskCase):
         self.assertEqual(
             self.daemon.performed, [("worker.prompt", {"name": "a"}, {"text": "hi"}, "r1")]
         )
-        self.assertEqual(self.commands.rows["r1"]["state"], "accepted")
+        self.assertEqual(self.rows.find("r1")["state"], "accepted")
 
     def test_replay(self):
         """The same request again gives the same envelope and no second effect."""
@@ -235,7 +231,7 @@ class ChangeTests(DeskCase):
             envelope = self.submit(prompt(request_id=f"n{number}"))
             self.check(envelope, status, "terminal_rejected")
             self.assertEqual(envelope["error"]["details"], {"reason": reason})
-            self.assertEqual(self.commands.rows[f"n{number}"]["state"], "rejected")
+            self.assertEqual(self.rows.find(f"n{number}")["state"], "rejected")
 
     def test_unknown_outcome(self):
         """A lost link, a gone Pi or a defect is uncertain, and is never done again."""
@@ -258,13 +254,13 @@ class EarlierLifeTests(DeskCase):
 
         return validate(value).fingerprint()
 
-    def leave(self, state, envelope=None):
+    def leave(self, state, envelope=None, request_id="r1"):
         """Leave a row as a killed daemon would."""
-        self.commands.rows["r1"] = {
-            "fingerprint": self.fingerprint_of(prompt()),
-            "state": state,
-            "envelope": envelope,
-        }
+        self.successResultOf(self.rows.reserve(request_id, self.fingerprint_of(prompt())))
+        if state != "reserved":
+            self.successResultOf(self.rows.send_started(request_id))
+        if state == "accepted":
+            self.successResultOf(self.rows.finish(request_id, state, envelope))
 
     def test_reserved(self):
         """A reserved row sent nothing: the command is done now, once."""
@@ -283,18 +279,18 @@ class EarlierLifeTests(DeskCase):
     def test_other_command(self):
         """A row of another command conflicts in whatever state it is."""
         for state in ("reserved", "send_started", "accepted"):
-            self.leave(state)
-            envelope = self.submit(prompt("other"))
+            self.leave(state, {}, request_id=state)
+            envelope = self.submit(prompt("other", request_id=state))
             self.check(envelope, "duplicate_request", "terminal_rejected")
         self.assertEqual(self.daemon.performed, [])
 
     def test_damaged_envelope(self):
         """A stored envelope that is not legal, or another's, is not given out."""
-        for stored in (None, {}, {"ok": True}):
-            self.leave("accepted", stored)
-            envelope = self.submit(prompt())
+        for number, stored in enumerate((None, {}, {"ok": True}, self.submit(prompt()))):
+            self.leave("accepted", stored, request_id=f"d{number}")
+            envelope = self.submit(prompt(request_id=f"d{number}"))
             self.check(envelope, "request_state_uncertain", "terminal_uncertain")
-        self.assertEqual(self.daemon.performed, [])
+        self.assertEqual(len(self.daemon.performed), 1)
 
     def test_store_away(self):
         """A store that cannot be used before the start leaves the id free."""
@@ -309,7 +305,7 @@ class EarlierLifeTests(DeskCase):
         """The start was not stored: nothing is sent and the id is free again."""
         self.commands.broken = {"send_started": StoreError("the disk is full")}
         self.check(self.submit(prompt()), "backend_unavailable", "no_receipt")
-        self.assertEqual((self.daemon.performed, self.commands.rows), ([], {}))
+        self.assertEqual((self.daemon.performed, self.rows.find("r1")), ([], None))
 
     def test_start_committed_with_an_error(self):
         """The start was stored although the store complained: uncertain, and nothing is sent."""

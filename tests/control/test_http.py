@@ -9,6 +9,7 @@ from pathlib import Path
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.endpoints import UNIXClientEndpoint, connectProtocol
 from twisted.internet.protocol import Protocol
+from twisted.internet.task import Clock
 from twisted.trial.unittest import TestCase
 
 from pitelegram.control.envelope import is_legal
@@ -16,7 +17,9 @@ from pitelegram.control.http import MAX_BODY, ControlServer
 from pitelegram.control.listening import SocketInUse
 from pitelegram.errors import ConfigError, Refusal, UnsafeFile
 from pitelegram.kernel.deferring import deferred
-from pitelegram.testing.control import FakeDaemon, MemoryCommands
+from pitelegram.store.commands import Commands
+from pitelegram.testing.control import FakeDaemon
+from pitelegram.testing.stores import leader_database
 
 
 class RawClient(Protocol):
@@ -84,7 +87,9 @@ class ServerCase(TestCase):
         self.reactor = reactor
         self.path = Path(os.path.relpath(directory)) / "private" / "c.sock"
         self.daemon = FakeDaemon()
-        self.commands = MemoryCommands()
+        database = leader_database(Clock())
+        self.addCleanup(database.stopService)
+        self.commands = Commands(database)
         self.server = self.make()
         self.server.startService()
         self.addCleanup(self.stop)
