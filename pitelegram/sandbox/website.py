@@ -23,6 +23,7 @@ _TYPES = {
     "index.html": "text/html; charset=utf-8",
     "app.js": "text/javascript; charset=utf-8",
     "format.js": "text/javascript; charset=utf-8",
+    "view.js": "text/javascript; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
 }
 

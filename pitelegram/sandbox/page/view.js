@@ -1,0 +1,162 @@
+// DOM for Threads and messages.
+
+import { element, formatted } from "./format.js";
+
+const IMAGE_KINDS = ["photo"];
+const FILE_KINDS = ["document", "audio", "voice", "video"];
+
+export function avatar(node, name, color) {
+  const [first] = [...(name.trim() || "#")];
+  node.textContent = first.toUpperCase();
+  node.classList.toggle("emoji", /\p{Extended_Pictographic}/u.test(first));
+  node.style.backgroundColor = color === null ? "" : `#${color.toString(16).padStart(6, "0")}`;
+}
+
+export function time(seconds) {
+  return new Date(seconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+}
+
+function day(seconds) {
+  const options = { weekday: "long", day: "numeric", month: "long" };
+  return new Date(seconds * 1000).toLocaleDateString([], options);
+}
+
+export function preview(message) {
+  if (!message) return "";
+  const said = serviceText(message) ?? message.text ?? message.caption;
+  const kind = [...IMAGE_KINDS, ...FILE_KINDS].find((name) => message[name]);
+  return (said || (kind ? `[${kind}]` : "")).replace(/\s+/g, " ").slice(0, 90);
+}
+
+export function threadRow({ id, name, color, last, unread, typing, current }) {
+  const row = element("button", "thread");
+  row.type = "button";
+  row.dataset.threadId = id ?? "all";
+  if (current) row.setAttribute("aria-current", "true");
+  const icon = element("span", "avatar");
+  avatar(icon, id === null ? "≡" : name, color);
+  if (id === null) icon.classList.add("all");
+  const middle = element("span", "middle");
+  const top = element("span", "top");
+  top.append(element("strong", "", name), element("time", "", last ? time(last.date) : ""));
+  const bottom = element("span", "bottom");
+  bottom.append(element("span", typing ? "line busy" : "line", typing ? "typing…" : preview(last)));
+  if (unread) bottom.append(element("span", "badge", String(unread)));
+  middle.append(top, bottom);
+  row.append(icon, middle);
+  return row;
+}
+
+export function daySeparator(message) {
+  return element("li", "day", day(message.date));
+}
+
+export function sameDay(a, b) {
+  return a && b && new Date(a.date * 1000).toDateString() === new Date(b.date * 1000).toDateString();
+}
+
+function serviceText(message) {
+  if (message.forum_topic_created) return `“${message.forum_topic_created.name}” was created`;
+  if (message.forum_topic_edited?.name) return `The Thread is now “${message.forum_topic_edited.name}”`;
+  if (message.forum_topic_edited) return "The Thread has a new icon";
+  if (message.pinned_message) return "A message was pinned";
+  return message.service ? "Something changed" : null;
+}
+
+// `context`: me, find(id), threadOf(id), onCommand(text), onPress(message, button, node), onThread(id)
+export function messageNode(message, context, showThread) {
+  const item = element("li", "message");
+  item.dataset.messageId = message.message_id;
+  const said = serviceText(message);
+  if (said !== null) {
+    item.classList.add("service");
+    item.append(element("span", "", said));
+    return item;
+  }
+  item.classList.add(message.from.id === context.me.id ? "mine" : "theirs");
+  const bubble = element("div", "bubble");
+  const thread = showThread ? context.threadOf(message.message_thread_id) : null;
+  if (thread) bubble.append(threadChip(thread, context));
+  if (message.reply_to_message) bubble.append(quoted(message.reply_to_message));
+  bubble.append(...attachments(message));
+  const text = message.text ?? message.caption;
+  if (text) {
+    const body = element("div", "text");
+    const entities = message.entities ?? message.caption_entities;
+    body.append(formatted(text, entities, context.onCommand));
+    bubble.append(body);
+  }
+  bubble.append(footer(message));
+  item.append(bubble);
+  if (message.reply_markup?.inline_keyboard) item.append(keyboard(message, context));
+  return item;
+}
+
+function threadChip(thread, context) {
+  const chip = element("button", "chip", thread.name);
+  chip.type = "button";
+  chip.addEventListener("click", () => context.onThread(thread.message_thread_id));
+  return chip;
+}
+
+function quoted(message) {
+  const quote = element("div", "reply");
+  quote.append(element("strong", "", message.from.first_name), element("span", "", preview(message)));
+  return quote;
+}
+
+function attachments(message) {
+  const nodes = [];
+  if (message.photo) {
+    const image = element("img", "photo");
+    const largest = message.photo[message.photo.length - 1];
+    image.src = `media/${encodeURIComponent(largest.file_id)}`;
+    image.alt = message.caption ?? "Photo";
+    nodes.push(image);
+  }
+  for (const kind of FILE_KINDS) {
+    if (!message[kind]) continue;
+    const file = element("a", "file");
+    file.href = `media/${encodeURIComponent(message[kind].file_id)}`;
+    file.download = message[kind].file_name ?? kind;
+    const size = element("small", "", `${Math.ceil((message[kind].file_size ?? 0) / 1024)} kB`);
+    file.append(element("span", "", message[kind].file_name ?? kind), size);
+    nodes.push(file);
+  }
+  return nodes;
+}
+
+function footer(message) {
+  const foot = element("div", "foot");
+  for (const reaction of message.reactions ?? []) {
+    foot.append(element("span", "reaction", reaction.emoji ?? "★"));
+  }
+  if (message.edit_date) foot.append(element("span", "edited", "edited"));
+  foot.append(element("time", "", time(message.date)));
+  return foot;
+}
+
+function keyboard(message, context) {
+  const board = element("div", "keyboard");
+  for (const buttons of message.reply_markup.inline_keyboard) {
+    const row = element("div", "row");
+    for (const button of buttons) row.append(keyboardButton(message, button, context));
+    board.append(row);
+  }
+  return board;
+}
+
+function keyboardButton(message, button, context) {
+  if (button.url) {
+    const anchor = element("a", "key link", button.text);
+    if (/^(https?|tg):/i.test(button.url)) anchor.href = button.url;
+    anchor.target = "_blank";
+    anchor.rel = "noopener noreferrer";
+    return anchor;
+  }
+  const node = element("button", "key", button.text);
+  node.type = "button";
+  if (button.style) node.dataset.style = button.style;
+  node.addEventListener("click", () => context.onPress(message, button, node));
+  return node;
+}
