@@ -217,7 +217,7 @@ class System:
 
     def run(self, *arguments: str, directory: Path | None = None) -> Program:
         """Start C{pi-telegram} with these arguments."""
-        return self.spawn([sys.executable, "-m", "pitelegram.cli", *arguments], directory)
+        return self.spawn([str(Path(sys.executable).parent / "pi-telegram"), *arguments], directory)
 
     def spawn(self, command: Sequence[str], directory: Path | None = None) -> Program:
         """Start any program in the system's environment."""
