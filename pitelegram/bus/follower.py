@@ -15,7 +15,7 @@ from twisted.logger import Logger
 from pitelegram.bus.connecting import Connect, unix_connect
 from pitelegram.bus.interfaces import IBusFollower, IEndpoint
 from pitelegram.bus.leaderlink import LeaderLink
-from pitelegram.errors import BusError, Refusal, StaleGeneration
+from pitelegram.errors import BusError, BusUnauthorized, Refusal, StaleGeneration
 from pitelegram.kernel.backoff import Backoff
 from pitelegram.kernel.deferring import deferred, sleep
 
@@ -32,6 +32,7 @@ class BusClient(Service):
     of a second to five, and starts over with the first heartbeat that was answered.
 
     @ivar credential: C{shared} or C{worker:<specId>}.
+    @ivar unauthorized: called each time one side did not prove itself to the other.
     @ivar link: the registered link, None while there is none.
     """
 
@@ -46,6 +47,7 @@ class BusClient(Service):
     connect: Connect = attrs.field(
         default=attrs.Factory(lambda self: unix_connect(self.reactor), takes_self=True)
     )
+    unauthorized: Callable[[BusUnauthorized], None] | None = None
     link: LeaderLink | None = attrs.field(default=None, init=False)
     _running: Deferred[None] | None = attrs.field(default=None, init=False)
     _log = Logger()
@@ -72,6 +74,8 @@ class BusClient(Service):
                 await self._session(backoff)
             except (BusError, Refusal) as error:
                 self._log.info("bus session ended: {reason}", reason=str(error))
+                if isinstance(error, BusUnauthorized) and self.unauthorized is not None:
+                    self.unauthorized(error)
             except CancelledError:
                 return
             except Exception:

@@ -1,0 +1,92 @@
+"""Ending what Pi does, and emptying what waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet.interfaces import IReactorTime
+
+from pitelegram.kernel.deferring import deferred, sleep
+from pitelegram.pi.interfaces import IPiHost
+from pitelegram.store.interfaces import IInbox
+from pitelegram.worker.handover import GONE, IDLE, WAITING
+from pitelegram.worker.queue import Queue
+
+ANSWER_DUE = 5.0
+"""Seconds to wait for Pi's answer to a prompt before an abort follows it."""
+
+
+class Brake:
+    """Abort and clear, as commands, the control socket and the stop ladder need them.
+
+    @param up: whether Pi can be talked to.
+    """
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        inbox: IInbox,
+        queue: Queue,
+        host: IPiHost,
+        up: Callable[[], bool],
+    ) -> None:
+        self._clock = clock
+        self._inbox = inbox
+        self._queue = queue
+        self._host = host
+        self._up = up
+
+    @deferred
+    async def abort(self, keep: bool = True, before: int | None = None) -> tuple[bool, int]:
+        """End the current run; fires with whether there was one, and how many prompts were dropped.
+
+        Prompts that Pi had queued come back as held ones.
+
+        @param keep: leave those in the queue; else they are dropped.
+        @param before: drop only rows before this one.
+        @raise pitelegram.errors.PiGone: Pi ended meanwhile.
+        """
+        if not self._up():
+            return False, 0
+        # An abort that overtakes a prompt on its way finds nothing to end.
+        waited = 0.0
+        while self._queue.handed_in_flight() and waited < ANSWER_DUE:
+            await sleep(self._clock, 0.05)
+            waited += 0.05
+        state = self._host.state or {}
+        active = bool(state.get("isStreaming")) or self._queue.state not in (IDLE, WAITING, GONE)
+        cleared = await self._host.abort()
+        returned = await self._queue.give_back(_texts(cleared), kick=keep)
+        dropped = 0
+        if not keep:
+            dropped = await self._drop([seq for seq in returned if before is None or seq < before])
+        return active, dropped
+
+    @deferred
+    async def clear(self, before: int | None = None) -> int:
+        """Drop the held prompts (those before a row, where one is named); fires with how many."""
+        rows = self._queue.skippable()
+        return await self._drop([row.seq for row in rows if before is None or row.seq < before])
+
+    @deferred
+    async def clear_all(self) -> int:
+        """Drop held prompts and those in Pi's own queue; fires with how many."""
+        dropped = await self.clear()
+        if self._up():
+            returned = await self._queue.give_back(
+                _texts(await self._host.clear_queue()), kick=False
+            )
+            dropped += await self._drop(returned)
+        return dropped
+
+    async def _drop(self, seqs: list[int]) -> int:
+        if seqs:
+            await self._inbox.skip(seqs)
+        self._queue.kick()
+        return len(seqs)
+
+
+def _texts(cleared: dict[str, Any] | None) -> list[str]:
+    cleared = cleared or {}
+    return [*cleared.get("steering", ()), *cleared.get("followUp", ())]

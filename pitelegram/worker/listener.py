@@ -1,0 +1,87 @@
+"""Pi's events, to the parts that they concern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from zope.interface import implementer
+
+from pitelegram.pi.interfaces import IPiObserver
+from pitelegram.worker.chataction import ChatAction
+from pitelegram.worker.dialogs import Dialogs
+from pitelegram.worker.queue import Queue
+
+
+@implementer(IPiObserver)
+class Listener:
+    """See L{IPiObserver}.
+
+    @param changed: called when what the heartbeat tells may have changed.
+    @param settled: called after each settled run.
+    @param ended: called with the reason when Pi is gone.
+    @ivar events: a number that changes with every event.
+    """
+
+    def __init__(
+        self,
+        queue: Queue,
+        dialogs: Dialogs,
+        typing: ChatAction,
+        changed: Callable[[], None],
+        settled: Callable[[], None],
+        ended: Callable[[str], None],
+    ) -> None:
+        self._queue = queue
+        self._dialogs = dialogs
+        self._typing = typing
+        self._changed = changed
+        self._settled = settled
+        self._ended = ended
+        self.events = 0
+
+    def run_started(self) -> None:
+        """See L{IPiObserver.run_started}."""
+        self.events += 1
+        self._queue.run_started()
+        self._typing.show(True)
+
+    def text_delta(self, text: str) -> None:
+        """See L{IPiObserver.text_delta}; previews come with a later part."""
+        self.events += 1
+
+    def user_message(self, text: str) -> None:
+        """See L{IPiObserver.user_message}."""
+        self.events += 1
+        self._queue.user_message(text)
+
+    def assistant_message(self, message: dict[str, Any]) -> None:
+        """See L{IPiObserver.assistant_message}."""
+        self.events += 1
+        self._queue.assistant_message(message)
+
+    def settled(self, aborted: bool) -> None:
+        """See L{IPiObserver.settled}."""
+        self.events += 1
+        self._typing.show(False)
+        self._queue.settled(aborted)
+        self._settled()
+
+    def state_changed(self, state: dict[str, Any]) -> None:
+        """See L{IPiObserver.state_changed}."""
+        self.events += 1
+        self._queue.state_changed(state)
+        self._changed()
+
+    def dialog_requested(self, request: dict[str, Any]) -> None:
+        """See L{IPiObserver.dialog_requested}."""
+        self.events += 1
+        self._dialogs.requested(request)
+
+    def ended(self, reason: str) -> None:
+        """See L{IPiObserver.ended}."""
+        self.events += 1
+        self._typing.show(False)
+        self._dialogs.forget()
+        self._queue.ended()
+        self._ended(reason)

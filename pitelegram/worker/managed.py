@@ -1,0 +1,222 @@
+"""Building the worker process of a managed Pi from its command line."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from random import SystemRandom
+from typing import Any
+
+from twisted.logger import Logger, globalLogBeginner
+
+from pitelegram.bus.follower import BusClient
+from pitelegram.errors import LaunchFailed, StoreError, UnsafeFile
+from pitelegram.ids import managed_binding
+from pitelegram.kernel.birth import own_birth
+from pitelegram.kernel.flock import FileLock
+from pitelegram.kernel.logs import ConsoleObserver, at_level
+from pitelegram.kernel.paths import Paths
+from pitelegram.kernel.proctree import MARK_VARIABLE
+from pitelegram.kernel.redact import SECRETS
+from pitelegram.pi.rpc import RpcPiHost
+from pitelegram.store.database import Database
+from pitelegram.store.inbox import Inbox
+from pitelegram.worker.endpoint import DaemonEndpoint
+from pitelegram.worker.parts import WorkerIdentity, WorkerParts
+from pitelegram.worker.service import EXIT_LOCKED, EXIT_PI_ENDED, EXIT_REFUSED, WorkerService
+from pitelegram.worker.sessions import SessionChoice, Sessions
+
+CREDENTIAL_FD = 3
+LOCK_FD = 4
+CREDENTIAL_BYTES = 32
+BUILD = "pi-telegram"
+
+_OWN_VARIABLES = ("PYTHONPATH", "PYTHONSAFEPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
+"""What only the worker's own interpreter needs."""
+
+_SESSION_VARIABLES = (
+    "PI_SESSION_ID",
+    "PI_SESSION_FILE",
+    "PI_PROVIDER",
+    "PI_MODEL",
+    "PI_REASONING_LEVEL",
+)
+
+_log = Logger()
+
+
+def pi_environment(inherited: Mapping[str, str], options: Namespace) -> dict[str, str]:
+    """Return Pi's environment: the worker's own, which is the allow-list already, and the marks.
+
+    @param inherited: this process's environment.
+    """
+    environment = {
+        name: value
+        for name, value in inherited.items()
+        if name not in _OWN_VARIABLES and name not in _SESSION_VARIABLES
+    }
+    environment.update(
+        {
+            "PI_CODING_AGENT_DIR": str(options.agent_dir),
+            "PI_TELEGRAM_DAEMON_WORKER": "1",
+            "PI_TELEGRAM_FOLLOWER_OWNER_ID": f"worker:{options.name}",
+            MARK_VARIABLE: options.spawn_id,
+        }
+    )
+    return environment
+
+
+def read_credential() -> bytes | None:
+    """Read the spawn's credential from its pipe, up to the end, and close it; None if it is wrong."""
+    try:
+        with os.fdopen(CREDENTIAL_FD, "rb") as pipe:
+            secret = pipe.read(CREDENTIAL_BYTES + 1)
+    except OSError:
+        return None
+    return secret if len(secret) == CREDENTIAL_BYTES else None
+
+
+def take_lock(path: Path) -> FileLock | None:
+    """Take over the inherited lock of the binding, or take it; None when somebody else has it."""
+    try:
+        inherited = os.fstat(LOCK_FD)
+    except OSError:
+        return FileLock.try_acquire(path)
+    try:
+        named = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return FileLock.try_acquire(path)
+    if (inherited.st_dev, inherited.st_ino) != (named.st_dev, named.st_ino):
+        return FileLock.try_acquire(path)
+    return FileLock.adopt(LOCK_FD)
+
+
+def run(options: Namespace) -> int:
+    """Run one managed worker to its end and return the exit code."""
+    _start_log(options.log_level)
+    secret = read_credential()
+    if secret is None:
+        _log.error("no spawn credential was given; managed workers are started by the daemon")
+        return EXIT_REFUSED
+    paths = Paths(options.agent_dir, options.profile)
+    binding = managed_binding(options.spec_id)
+    try:
+        paths.prepare()
+        lock = take_lock(paths.worker_lock(binding))
+    except UnsafeFile as error:
+        _log.error("{reason}", reason=str(error))
+        return EXIT_PI_ENDED
+    if lock is None:
+        _log.warn("another process of this worker still runs")
+        return EXIT_LOCKED
+    from twisted.internet import reactor
+
+    database = Database(paths.worker_database(binding), "worker", reactor, reactor)
+    try:
+        database.open()
+    except (StoreError, UnsafeFile) as error:
+        _log.error("the worker's store cannot be opened: {reason}", reason=str(error))
+        return EXIT_PI_ENDED
+    service = build(options, paths, database, lock, secret, reactor)
+    return _run_reactor(reactor, service, database)
+
+
+def build(
+    options: Namespace,
+    paths: Paths,
+    database: Database,
+    lock: FileLock,
+    secret: bytes,
+    reactor: Any,
+) -> WorkerService:
+    """Compose the worker around an open store and a held lock; starts nothing."""
+    inbox, random = Inbox(database), SystemRandom()
+    identity = WorkerIdentity(
+        spec_id=options.spec_id,
+        spawn_id=options.spawn_id,
+        name=options.name,
+        directory=Path(options.directory),
+        birth=own_birth(),
+        roots=[Path(root) for root in options.root],
+    )
+    service: WorkerService
+    sessions = Sessions(
+        paths, inbox, identity.directory, identity.roots, lambda: service.parts.changed()
+    )
+    choice: SessionChoice | LaunchFailed
+    try:
+        choice = sessions.choose(options.session, options.fresh)
+    except LaunchFailed as error:
+        choice = error
+    host = RpcPiHost(
+        shlex.split(options.pi),
+        identity.directory,
+        pi_environment(os.environ, options),
+        reactor,
+        reactor,
+        name=options.name,
+        session_file=choice.file if isinstance(choice, SessionChoice) else None,
+        lock_fd=lock.fd,
+        redact=SECRETS.redact,
+        umask=options.pi_umask,
+    )
+
+    def bus(parts: WorkerParts) -> BusClient:
+        return BusClient(
+            DaemonEndpoint(paths=paths, secret=secret),
+            f"worker:{options.spec_id}",
+            parts.follower,
+            reactor,
+            reactor,
+            random,
+            BUILD,
+            os.urandom,
+            unauthorized=lambda error: service.credential_refused(error),
+        )
+
+    service = WorkerService(
+        reactor,
+        inbox,
+        lambda ended, stop: WorkerParts(
+            reactor, random, inbox, host, sessions, identity, ended, stop
+        ),
+        bus,
+        choice,
+    )
+    return service
+
+
+def _start_log(level: str) -> None:
+    observer = at_level(ConsoleObserver(sys.stdout), level)
+    globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False)
+
+
+def _run_reactor(reactor: Any, service: WorkerService, database: Database) -> int:
+    codes: list[int] = []
+
+    def finished(code: int) -> None:
+        codes.append(code)
+        if reactor.running:
+            reactor.callLater(0, reactor.stop)
+
+    def failed(failure: Any) -> None:
+        _log.failure("the worker cannot start", failure)
+        service.finished.fire(EXIT_PI_ENDED)
+
+    def begin() -> None:
+        service.startService().addErrback(failed)
+
+    def end() -> Any:
+        """SIGTERM, or the end of the service itself."""
+        stopping = service.stopService() if service.running else service.finished.when()
+        return stopping.addBoth(lambda _: database.close())
+
+    service.finished.when().addCallback(finished)
+    reactor.callWhenRunning(begin)
+    reactor.addSystemEventTrigger("before", "shutdown", end)
+    reactor.run()
+    return codes[0] if codes else EXIT_PI_ENDED

@@ -1,0 +1,182 @@
+"""Commands, edits and presses: everything admitted that overtakes the queue.
+
+Each is done once as far as the operator can tell: a crash between effect and settlement repeats it at
+the next start, and every effect here is harmless to repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from pitelegram.bridge import labels
+from pitelegram.bridge.answer import notice
+from pitelegram.bridge.incoming import Asked, Command, Edit, Press, Prompt, Unsupported, read_update
+from pitelegram.bridge.prompt import prompt_text
+from pitelegram.errors import PiGone, PiRefused
+from pitelegram.kernel.deferring import spawn
+from pitelegram.kernel.jsonio import loads
+from pitelegram.store.interfaces import IInbox
+from pitelegram.store.rows import InboxRow
+from pitelegram.worker.bestcalls import BestEffort
+from pitelegram.worker.brake import Brake
+from pitelegram.worker.queue import Queue
+from pitelegram.worker.settling import short_id
+
+
+class Orders:
+    """Does what admitted rows ask, in their order.
+
+    @param stored: called when a notice may wait for submission.
+    @param thread_name: returns the name of the worker's Thread, where it has one.
+    @param status_text: returns the answer to C{/status}.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        inbox: IInbox,
+        queue: Queue,
+        brake: Brake,
+        calls: BestEffort,
+        stored: Callable[[], None],
+        thread_name: Callable[[], str | None],
+        status_text: Callable[[], str],
+    ) -> None:
+        self._inbox = inbox
+        self._queue = queue
+        self._brake = brake
+        self._calls = calls
+        self._stored = stored
+        self._thread_name = thread_name
+        self._status_text = status_text
+        self._working: Deferred[Any] | None = None
+
+    def kick(self) -> None:
+        """Do every admitted row; safe to call at any time."""
+        if self._working is None:
+            working = spawn(self._log, "doing what was asked", self._work())
+            if not working.called:
+                self._working = working
+
+    async def _work(self) -> None:
+        try:
+            while rows := self._inbox.rows("admitted"):
+                for row in rows:
+                    await self._do(row)
+        finally:
+            self._working = None
+
+    async def _do(self, row: InboxRow) -> None:
+        try:
+            asked, _ = read_update(row.kind, loads(row.body or b"{}"))
+            text = await self._answer(row, asked)
+        except ValueError:
+            # It was read before it was admitted; only a damaged row comes here.
+            self._log.error("an admitted row cannot be read; it is settled without effect")
+            text = None
+        answers = (
+            notice(f"reply-{short_id(row.delivery_id)}", text, row.admitted_ms) if text else []
+        )
+        await self._inbox.settle([row.seq], answers)
+        self._stored()
+        self._queue.kick()
+
+    async def _answer(self, row: InboxRow, asked: Asked) -> str | None:
+        """Do it and return what the operator is told, if anything."""
+        if isinstance(asked, Command):
+            return await self._command(row, asked)
+        if isinstance(asked, Unsupported):
+            return labels.not_taken(asked.what, with_text=False)
+        if isinstance(asked, Edit):
+            return await self._edit(row, asked)
+        if isinstance(asked, Press):
+            await self._press(row, asked)
+        return None
+
+    async def _command(self, row: InboxRow, command: Command) -> str:
+        if command.name == "status":
+            return self._status_text()
+        if command.name not in ("abort", "stop"):
+            return labels.unknown_command(command.name)
+        cleared = None
+        if command.name == "stop":
+            # Only what was there before it: done again after a crash it clears nothing newer.
+            cleared = await self._brake.clear(before=row.seq)
+        try:
+            active, dropped = await self._brake.abort(keep=cleared is None, before=row.seq)
+        except (PiGone, PiRefused) as error:
+            self._log.info("an abort found no Pi to end: {reason}", reason=str(error))
+            active, dropped = False, 0
+        return labels.aborted(active, None if cleared is None else cleared + dropped)
+
+    async def _edit(self, row: InboxRow, edit: Edit) -> str | None:
+        original = self._original(row)
+        if original is None or original.source != "telegram":
+            return None
+        content = edit.content
+        changeable = original.state == "held" and not self._queue.in_hand(original.seq)
+        if changeable and isinstance(content, Prompt):
+            await self._inbox.hold(
+                original.seq, prompt_text(content.text, self._thread_name(), content.missing)
+            )
+            return None
+        if original.prompt is None and original.state == "admitted":
+            return None
+        await self._too_late(original)
+        return None
+
+    async def _too_late(self, original: InboxRow) -> None:
+        """Say so once per message: the id and the time are those of the message itself."""
+        name = f"edit-{short_id(original.delivery_id)}"
+        if self._inbox.get_meta(name) is None:
+            (told, *_) = notice(name, labels.EDIT_TOO_LATE, original.admitted_ms)
+            await self._inbox.add_answer(told["delivery_id"], "notice", told["delivery"])
+            await self._inbox.set_meta(name, "told")
+
+    def _original(self, row: InboxRow) -> InboxRow | None:
+        """Return the row of the message that an edit changes."""
+        if row.message_id is None:
+            return None
+        states = ("admitted", "held", "handed", "uncertain", "skipped", "settled")
+        for state in states:
+            for other in self._inbox.rows(state):
+                if (
+                    other.kind == "message"
+                    and other.message_id == row.message_id
+                    and other.chat_id == row.chat_id
+                ):
+                    return other
+        return None
+
+    async def _press(self, row: InboxRow, press: Press) -> None:
+        key = press.data[len(labels.AGAIN_PREFIX) :]
+        if not press.data.startswith(labels.AGAIN_PREFIX) or not key:
+            self._calls.answer_callback(press.callback_id, labels.STALE_BUTTON)
+            return
+        found = [old for old in self._inbox.rows("uncertain") if short_id(old.delivery_id) == key]
+        if found:
+            await self._again(found[0], key)
+        self._calls.answer_callback(
+            press.callback_id, labels.AGAIN_SENT if found else labels.AGAIN_GONE
+        )
+        self._calls.remove_buttons(row.chat_id, row.message_id)
+
+    async def _again(self, old: InboxRow, key: str) -> None:
+        await self._inbox.admit(
+            f"again-{key}",
+            "again",
+            old.kind,
+            b"{}",
+            old.prompt or "",
+            chat_id=old.chat_id,
+            thread_id=old.thread_id,
+            message_id=old.message_id,
+            lane="normal",
+        )
+        await self._inbox.settle([old.seq])
+        self._queue.kick(new=True)

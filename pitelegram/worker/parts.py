@@ -1,0 +1,174 @@
+"""One worker, composed: every part, wired to the others."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+
+import attrs
+from twisted.internet.interfaces import IReactorTime
+
+from pitelegram.ids import ProcessBirth, managed_binding
+from pitelegram.pi.interfaces import IPiHost
+from pitelegram.pi.sessions import mark
+from pitelegram.store.interfaces import IInbox
+from pitelegram.worker.bestcalls import BestEffort
+from pitelegram.worker.brake import Brake
+from pitelegram.worker.chataction import ChatAction
+from pitelegram.worker.control import Control
+from pitelegram.worker.dialogs import Dialogs
+from pitelegram.worker.follower import Follower
+from pitelegram.worker.intake import Intake
+from pitelegram.worker.listener import Listener
+from pitelegram.worker.orders import Orders
+from pitelegram.worker.queue import Queue
+from pitelegram.worker.registration import Registration
+from pitelegram.worker.report import Report
+from pitelegram.worker.sessions import Sessions
+from pitelegram.worker.settling import Settler
+from pitelegram.worker.stopping import Ladder
+from pitelegram.worker.submitter import Submitter
+from pitelegram.worker.watch import Watch
+
+
+@attrs.frozen(kw_only=True)
+class WorkerIdentity:
+    """Which worker this is.
+
+    @ivar directory: the project's real path.
+    @ivar roots: directories that a session may work in, beside the project.
+    """
+
+    spec_id: str
+    spawn_id: str
+    name: str
+    directory: Path
+    birth: ProcessBirth
+    roots: Sequence[Path] = ()
+
+
+def mint_id() -> str:
+    """Return 32 random hex digits."""
+    return secrets.token_hex(16)
+
+
+class WorkerParts:
+    """Makes and wires the parts; starts nothing.
+
+    @param host: a Pi that was not started.
+    @param sessions: has chosen the session already.
+    @param ended: called with the reason when Pi is gone.
+    @param stop: begins the end C{(drain, seconds)}.
+    """
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        random: Random,
+        inbox: IInbox,
+        host: IPiHost,
+        sessions: Sessions,
+        identity: WorkerIdentity,
+        ended: Callable[[str], None],
+        stop: Callable[[bool, float], None],
+        mint: Callable[[], str] = mint_id,
+    ) -> None:
+        self.host = host
+        self.sessions = sessions
+        self.registration = Registration(
+            clock,
+            inbox,
+            identity.birth,
+            managed_binding(identity.spec_id),
+            identity.name,
+            str(identity.directory),
+            sessions.current,
+        )
+        link = self.registration.current_link
+        self.calls = BestEffort(link)
+        self.submitter = Submitter(clock, random, inbox, link)
+        self.settler = Settler(clock, random, inbox, self.submitter.kick)
+        self.queue = Queue(clock, random, inbox, host, self.settler, self._mark, mint, self.changed)
+        self.dialogs = Dialogs(clock, host, self.settler.say, self.changed)
+        self.brake = Brake(clock, inbox, self.queue, host, self.up)
+        self.ladder = Ladder(clock, self.queue, self.brake, host, self.up, self.idle, self.changed)
+        self.report = Report(
+            host, self.queue, self.dialogs, sessions, identity.spawn_id, lambda: self.ladder.phase
+        )
+        self.typing = ChatAction(clock, self.calls, lambda: self.registration.target)
+        self.settled_runs = 0
+        self.listener = Listener(
+            self.queue, self.dialogs, self.typing, self.changed, self._run_settled, ended
+        )
+        self.watch = Watch(clock, self.queue, host, lambda: self.listener.events)
+        self.orders = Orders(
+            inbox,
+            self.queue,
+            self.brake,
+            self.calls,
+            self.submitter.kick,
+            self._thread_name,
+            lambda: self.report.text(),
+        )
+        self.intake = Intake(inbox, self.queue, self.orders, self.submitter.kick, self._thread_name)
+        self.control = Control(
+            inbox,
+            self.queue,
+            self.brake,
+            host,
+            sessions,
+            self.dialogs,
+            self.up,
+            lambda: self.report.full(),
+        )
+        self.follower = Follower(
+            inbox,
+            self.registration,
+            self.report,
+            self.intake,
+            self.control,
+            self.submitter,
+            stop,
+        )
+        self._told: object = None
+        self._after_run: Callable[[], None] = lambda: None
+        host.subscribe(self.listener)
+
+    def up(self) -> bool:
+        """Whether Pi can be talked to."""
+        return self.report.ready
+
+    def idle(self) -> bool:
+        """Whether nothing is being handed, run, compacted, queued in Pi or stored."""
+        pi = self.host.state or {}
+        busy = pi.get("isStreaming") or pi.get("isCompacting") or pi.get("pendingMessageCount")
+        return self.queue.quiet() and not self.settler.busy and (not busy or not self.up())
+
+    def after_run(self, work: Callable[[], None]) -> None:
+        """Call C{work} after each settled run."""
+        self._after_run = work
+
+    def changed(self) -> None:
+        """Send a heartbeat now if it would tell something new."""
+        link = self.registration.link
+        if link is None:
+            return
+        state = self.report.state()
+        if state != self._told:
+            self._told = state
+            link.heartbeat_now()
+
+    def _run_settled(self) -> None:
+        self._after_run()
+
+    def _thread_name(self) -> str | None:
+        return self.registration.thread_name
+
+    def _mark(self) -> tuple[str | None, int, str | None]:
+        file = (self.host.state or {}).get("sessionFile")
+        if not isinstance(file, str):
+            return None, 0, None
+        place = mark(Path(file))
+        return file, place.size, place.entry

@@ -1,0 +1,104 @@
+"""Who this worker says it is, and what the leader made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet.interfaces import IReactorTime
+
+from pitelegram.bus.interfaces import ILeaderLink
+from pitelegram.errors import BusBadRequest
+from pitelegram.ids import BindingKey, ProcessBirth
+from pitelegram.store.interfaces import IInbox
+
+
+class Registration:
+    """Makes each registration, remembers the last one, and holds the link that it came on.
+
+    Over reconnects the previous instance, target, slot and Thread name are named again; the previous
+    instance over a restart too.
+
+    @param session: returns C{sessionId} and C{sessionFile} as far as they are known.
+    @ivar link: the registered link, None while there is none.
+    @ivar made: how many registrations there were.
+    @ivar target: C{{"chatId","threadId"?}} or None.
+    @ivar thread_name: the name of the Thread, None while it has none.
+    """
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        inbox: IInbox,
+        birth: ProcessBirth,
+        binding_key: BindingKey,
+        name: str,
+        cwd: str,
+        session: Callable[[], dict[str, Any]],
+    ) -> None:
+        self._clock = clock
+        self._inbox = inbox
+        self._birth = birth
+        self._binding_key = binding_key
+        self._name = name
+        self._cwd = cwd
+        self._session = session
+        self._slot: str | None = None
+        self._instances = 0
+        self.made = 0
+        self.link: ILeaderLink | None = None
+        self.target: dict[str, int] | None = None
+        self.thread_name: str | None = None
+
+    def current_link(self) -> ILeaderLink | None:
+        """Return the registered link, None while there is none."""
+        return self.link
+
+    def request(self) -> dict[str, Any]:
+        """Return the registration to send."""
+        now = int(self._clock.seconds() * 1000)
+        self._instances = max(self._instances + 1, now)
+        session = self._session()
+        optional = {
+            "previousInstanceId": self._inbox.get_meta("instance_id"),
+            "target": self.target,
+            "slot": self._slot,
+            "threadName": self.thread_name,
+            "sessionId": session.get("sessionId"),
+            "sessionFile": session.get("sessionFile"),
+        }
+        return {
+            "instanceId": f"{self._birth.pid}:{self._instances}",
+            "kind": "managed",
+            "ownerId": f"worker:{self._name}",
+            "profileKey": self._binding_key,
+            "pid": self._birth.pid,
+            "processBirthId": self._birth.birth,
+            "sessionGeneration": 1,
+            "cwd": self._cwd,
+            "requestedName": self._name,
+            "connectedAtMs": now,
+            **{name: value for name, value in optional.items() if value is not None},
+        }
+
+    async def registered(self, link: ILeaderLink, answer: dict[str, Any]) -> None:
+        """Take the leader's answer.
+
+        @raise BusBadRequest: it speaks of another binding than the one whose inbox is open here.
+        """
+        if answer.get("bindingKey") != self._binding_key:
+            raise BusBadRequest("the leader registered this worker under another binding")
+        self.target = answer.get("target")
+        self._slot = answer.get("slot")
+        self.thread_name = answer.get("threadName")
+        await self._inbox.set_meta("instance_id", answer["instanceId"])
+        self.made += 1
+        self.link = link
+
+    def replaced(self, target: dict[str, int] | None) -> None:
+        """The worker's Thread is another one now."""
+        self.target = target
+
+    def lost(self) -> None:
+        """The link is gone."""
+        self.link = None

@@ -1,0 +1,231 @@
+"""The life of a worker process: recover, connect, run Pi, end with the right exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, TimeoutError, succeed
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.logger import Logger
+
+from pitelegram.errors import BusError, LaunchFailed, PiTelegramError, Refusal, StoreError
+from pitelegram.kernel.deferring import deferred, sleep, spawn
+from pitelegram.kernel.observers import OneShot
+from pitelegram.store.interfaces import IInbox
+from pitelegram.worker.parts import WorkerParts
+from pitelegram.worker.recovery import recover
+from pitelegram.worker.report import has_model
+from pitelegram.worker.sessions import SessionChoice
+
+EXIT_STOPPED = 0
+EXIT_REFUSED = 69
+EXIT_PI_ENDED = 70
+EXIT_LOCKED = 75
+EXIT_PERMANENT = 78
+
+RETENTION_PERIOD = 3600.0
+TELL_SECONDS = 2.0
+"""How long the last words to the leader may take."""
+SWEEP_SECONDS = 3.0
+REFUSALS = 3
+REFUSED_SECONDS = 60.0
+
+
+class WorkerService(Service):
+    """See C{docs/worker.md}.
+
+    @param bus: the bus client; its follower is C{parts.follower}.
+    @param choice: how Pi is started, or why it cannot be.
+    @ivar finished: fires with the exit code when all is done.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        inbox: IInbox,
+        parts: Callable[[Callable[[str], None], Callable[[bool, float], None]], WorkerParts],
+        bus: Callable[[WorkerParts], Any],
+        choice: SessionChoice | LaunchFailed,
+    ) -> None:
+        self._clock = clock
+        self._inbox = inbox
+        self.parts = parts(self._pi_ended, self.stop_soon)
+        self._bus = bus(self.parts)
+        self._choice = choice
+        self._ending: Deferred[Any] | None = None
+        self._retention: IDelayedCall | None = None
+        self._refusals = 0
+        self._refused_at = 0
+        self.finished: OneShot[int] = OneShot()
+
+    @deferred
+    async def startService(self) -> None:
+        """Judge what a former process left, connect, and start Pi; fires when Pi is up or cannot be."""
+        Service.startService(self)
+        parts = self.parts
+        await recover(self._inbox, parts.settler)
+        parts.submitter.startService()
+        parts.watch.startService()
+        self._bus.startService()
+        self._retain()
+        try:
+            await self._start_pi()
+        except LaunchFailed as error:
+            self._log.error("Pi did not start: {reason}", reason=str(error))
+            self._end(EXIT_PERMANENT if error.permanent else EXIT_PI_ENDED, str(error))
+
+    async def _start_pi(self) -> None:
+        parts = self.parts
+        choice = self._choice
+        if isinstance(choice, LaunchFailed):
+            raise choice
+        state = await parts.host.start()
+        await parts.sessions.changed(state)
+        self._check_session(choice, state)
+        if not has_model(state):
+            parts.settler.say(
+                f"no-model-{parts.report.spawn_id}",
+                "⚠️ Pi has no usable model: log in with pi in a terminal, or set an API key. "
+                "Prompts wait until then.",
+            )
+        self._log.info("Pi is up")
+        parts.after_run(self._after_run)
+        parts.report.ready = True
+        parts.orders.kick()
+        if self._ending is None:
+            parts.queue.open()
+        parts.changed()
+
+    def _check_session(self, choice: SessionChoice, state: dict[str, Any]) -> None:
+        """Pi never fails to find a session: say aloud when it is not the one that was meant."""
+        warning = choice.warning
+        if choice.expected is not None and state.get("sessionId") != choice.expected:
+            warning = "⚠️ Pi did not resume the session it was in; it is in another one now."
+        if warning is not None:
+            self._log.warn("the session of before was not resumed")
+            self.parts.settler.say(f"session-{self.parts.report.spawn_id}", warning)
+
+    def _after_run(self) -> None:
+        spawn(self._log, "looking at Pi's session", self._refresh())
+
+    async def _refresh(self) -> None:
+        """No event tells of a session that an extension or a command changed."""
+        try:
+            await self.parts.sessions.changed(await self.parts.host.get_state())
+            await self.parts.sessions.remember_entries()
+        except (PiTelegramError, StoreError) as error:
+            self._log.info("Pi's session is not known now: {reason}", reason=str(error))
+
+    def _retain(self) -> None:
+        self._retention = self._clock.callLater(RETENTION_PERIOD, self._retain)
+        now = int(self._clock.seconds() * 1000)
+        spawn(self._log, "forgetting what is old", self._inbox.forget(now))
+
+    # --- the end -----------------------------------------------------------------------------
+
+    def stop_soon(self, drain: bool, seconds: float) -> None:
+        """Begin the end; asked again it can only become quicker."""
+        if self._ending is None:
+            self._ending = spawn(self._log, "stopping", self._stop(drain, seconds))
+        elif self.parts.ladder.phase is not None:
+            spawn(self._log, "stopping", self.parts.ladder.stop(drain, seconds))
+
+    @deferred
+    async def stopService(self) -> None:
+        """End as SIGTERM asks: within 5 s.  Fires when all is closed."""
+        Service.stopService(self)
+        self.stop_soon(False, 5.0)
+        await self.finished.when()
+
+    def credential_refused(self, error: BusError) -> None:
+        """A leader does not know our credential, or did not prove that it does.
+
+        Three in a row without a registration between them: nobody will ever hear of this worker, so it
+        ends as soon as Pi is idle.
+        """
+        made = self.parts.registration.made
+        self._refusals = self._refusals + 1 if made == self._refused_at else 1
+        self._refused_at = made
+        if self._refusals >= REFUSALS and self._ending is None:
+            self._log.error(
+                "the leader refuses this worker's credential: {reason}", reason=str(error)
+            )
+            work = self._stop(True, REFUSED_SECONDS, EXIT_REFUSED)
+            self._ending = spawn(self._log, "stopping", work)
+
+    def _pi_ended(self, reason: str) -> None:
+        self.parts.report.ready = False
+        if self.parts.ladder.phase is None:
+            self._log.error("{reason}", reason=reason)
+            self._end(EXIT_PI_ENDED, reason)
+
+    def _end(self, code: int, reason: str) -> None:
+        if self._ending is None:
+            self._ending = spawn(self._log, "ending", self._finish(code, reason))
+
+    async def _stop(self, drain: bool, seconds: float, code: int = EXIT_STOPPED) -> None:
+        words = await self.parts.ladder.stop(drain, seconds)
+        self._log.info("Pi was stopped ({words})", words=words)
+        await self._close(code)
+
+    async def _finish(self, code: int, reason: str) -> None:
+        """Pi is gone, or must go: store what it said, end its processes, tell why."""
+        parts = self.parts
+        parts.report.last_error = reason
+        parts.queue.close()
+        parts.changed()
+        sweeping: Deferred[Any] = succeed(None)
+        if parts.host.pid is not None:
+            sweeping = spawn(self._log, "ending Pi's processes", parts.host.stop(SWEEP_SECONDS))
+        until = self._clock.seconds() + TELL_SECONDS
+        # A run that settled just before is on its way to disk: it must not be judged as unfinished.
+        while parts.settler.busy and self._clock.seconds() < until:
+            await sleep(self._clock, 0.05)
+        # Who fails at once has not met the leader yet; the reason is worth a moment.
+        while parts.registration.link is None and self._clock.seconds() < until:
+            await sleep(self._clock, 0.05)
+        await sweeping
+        await self._close(code)
+
+    async def _close(self, code: int) -> None:
+        parts = self.parts
+        parts.typing.show(False)
+        parts.dialogs.forget()
+        parts.queue.close()
+        if self._retention is not None and self._retention.active():
+            self._retention.cancel()
+        await self._last_words()
+        for service in (parts.watch, parts.submitter, self._bus):
+            if service.running:
+                await _stopped(service)
+        parts.sessions.release()
+        self.finished.fire(code)
+
+    async def _last_words(self) -> None:
+        """Submit what is stored, as far as it goes quickly, and say goodbye."""
+        parts = self.parts
+        until = self._clock.seconds() + TELL_SECONDS
+        while (
+            parts.registration.link is not None
+            and not parts.submitter.drained()
+            and self._clock.seconds() < until
+        ):
+            await sleep(self._clock, 0.05)
+        link = parts.registration.link
+        if link is None:
+            return
+        try:
+            link.heartbeat_now()
+            await link.disconnect("quit", False).addTimeout(TELL_SECONDS, self._clock)
+        except (BusError, Refusal, TimeoutError) as error:
+            self._log.info("no goodbye to the leader: {reason}", reason=str(error))
+
+
+async def _stopped(service: Any) -> None:
+    stopping = service.stopService()
+    if isinstance(stopping, Deferred):
+        await stopping

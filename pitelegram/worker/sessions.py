@@ -1,0 +1,171 @@
+"""Which session this worker's Pi is in, and that nobody else is in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from pitelegram.errors import LaunchFailed, Refusal
+from pitelegram.kernel.flock import FileLock
+from pitelegram.kernel.paths import Paths
+from pitelegram.pi import sessions as files
+from pitelegram.store.interfaces import IInbox
+
+IN_USE = "another Pi is in that session; end it first, or start a new session"
+
+
+@attrs.frozen(kw_only=True)
+class SessionChoice:
+    """How Pi is to be started.
+
+    @ivar file: the session file to resume, None for a new session.
+    @ivar expected: the session id that Pi must then report, None when it cannot be known.
+    @ivar warning: what the operator has to be told, None when all is well.
+    """
+
+    file: str | None
+    expected: str | None = None
+    warning: str | None = None
+
+
+class Sessions:
+    """Chooses, locks and remembers the session.
+
+    @param directory: the worker's project.
+    @param roots: directories that a session's recorded directory may lie in, beside C{directory}.
+    @param noted: called when the current session changed.
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        inbox: IInbox,
+        directory: Path,
+        roots: Sequence[Path],
+        noted: Callable[[], None],
+    ) -> None:
+        self._paths = paths
+        self._inbox = inbox
+        self._allowed = [Path(os.path.realpath(path)) for path in (directory, *roots)]
+        self._noted = noted
+        self._lock: FileLock | None = None
+        self._locked: str | None = None
+        self._current: dict[str, Any] = {}
+        self._cwd: tuple[str | None, str] | None = None
+
+    def choose(self, named: str | None, fresh: bool) -> SessionChoice:
+        """Decide what Pi is started with, and take that session's lock.
+
+        @param named: the file that the supervisor remembers; without it our own memory counts.
+        @param fresh: begin a new session, whatever is remembered.
+        @raise LaunchFailed: permanent, when the session cannot be used.
+        """
+        file = None if fresh else named or self._inbox.get_meta("session_file")
+        if file is None:
+            return SessionChoice(file=None)
+        own = file == self._inbox.get_meta("session_file")
+        expected = self._inbox.get_meta("session_id") if own else None
+        header = files.read_header(Path(file))
+        if header is None:
+            return self._without_header(file, own)
+        if not Path(header.cwd).is_dir():
+            raise LaunchFailed("the directory that the session works in is gone", permanent=True)
+        self._take(file)
+        return SessionChoice(file=file, expected=expected or header.session_id)
+
+    def cwd(self) -> str:
+        """Where Pi's tools run: what the session says, else the project."""
+        file = self._current.get("sessionFile")
+        if self._cwd is None or self._cwd[0] != file:
+            header = files.read_header(Path(file)) if file else None
+            if header is None:
+                return str(self._allowed[0])
+            self._cwd = file, header.cwd
+        return self._cwd[1]
+
+    def current(self) -> dict[str, Any]:
+        """Return C{sessionId}, C{sessionFile} and C{sessionName}, as far as they are known."""
+        return dict(self._current)
+
+    async def changed(self, state: dict[str, Any], lock: FileLock | None = None) -> None:
+        """Take the session of a fresh C{get_state}: remember it, and hold its lock.
+
+        @param lock: the lock of the new session where it is held already.
+        """
+        names = ("sessionId", "sessionFile", "sessionName")
+        self._current = {name: state[name] for name in names if isinstance(state.get(name), str)}
+        file = self._current.get("sessionFile")
+        if file is not None and file != self._locked:
+            held = lock or FileLock.try_acquire(self._paths.session_lock(file))
+            if self._lock is not None:
+                self._lock.release()
+            self._lock, self._locked = held, file
+        elif lock is not None and lock is not self._lock:
+            lock.release()
+        for key, name in (("session_file", "sessionFile"), ("session_id", "sessionId")):
+            value = self._current.get(name)
+            if value is not None and value != self._inbox.get_meta(key):
+                await self._inbox.set_meta(key, value)
+        self._noted()
+
+    async def remember_entries(self) -> None:
+        """Remember that the current session has entries, so that its loss is noticed later."""
+        file = self._current.get("sessionFile")
+        if (
+            file is not None
+            and self._inbox.get_meta("session_known") != file
+            and os.path.exists(file)
+        ):
+            await self._inbox.set_meta("session_known", file)
+
+    def reserve(self, path: str) -> FileLock:
+        """Check that a session may be switched to, and take its lock.
+
+        @raise Refusal: it is none, not below Pi's own sessions, works elsewhere, or is in use.
+        """
+        real = Path(os.path.realpath(path))
+        if not real.is_relative_to(os.path.realpath(self._paths.pi_sessions)):
+            raise Refusal("invalid-command", "a session must be one of Pi's own session files")
+        header = files.read_header(real)
+        if header is None:
+            raise Refusal("invalid-command", "that is no session file")
+        where = Path(os.path.realpath(header.cwd))
+        if not where.is_dir() or not any(where.is_relative_to(root) for root in self._allowed):
+            raise Refusal("invalid-command", "that session works outside the allowed directories")
+        if self._locked is not None and str(real) == os.path.realpath(self._locked):
+            raise Refusal("execution-failed", "that is the current session already")
+        lock = FileLock.try_acquire(self._paths.session_lock(real))
+        if lock is None:
+            raise Refusal("execution-failed", IN_USE)
+        return lock
+
+    def release(self) -> None:
+        """Give the lock back."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def _without_header(self, file: str, own: bool) -> SessionChoice:
+        """The file is missing, empty or no session: Pi would start an empty one without a word."""
+        try:
+            size = os.stat(file).st_size
+        except FileNotFoundError:
+            size = 0
+        except OSError:
+            size = 1
+        if size:
+            raise LaunchFailed("the session file to resume is damaged", permanent=True)
+        self._take(file)
+        lost = self._inbox.get_meta("session_known") == file or not own
+        warning = "⚠️ The session file is gone. Pi starts a new, empty session in its place."
+        return SessionChoice(file=file, warning=warning if lost else None)
+
+    def _take(self, file: str) -> None:
+        lock = FileLock.try_acquire(self._paths.session_lock(file))
+        if lock is None:
+            raise LaunchFailed(IN_USE, permanent=True)
+        self._lock, self._locked = lock, file

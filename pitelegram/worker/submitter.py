@@ -1,0 +1,142 @@
+"""Stored answers on their way to the leader's outbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from twisted.application.service import Service
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from pitelegram.bridge.answer import notice
+from pitelegram.bus.interfaces import ILeaderLink
+from pitelegram.errors import BusBadRequest, BusError, Refusal, StoreError
+from pitelegram.kernel.backoff import Backoff
+from pitelegram.kernel.deferring import deferred
+from pitelegram.store.interfaces import IInbox
+from pitelegram.worker.settling import short_id
+
+PASSING = frozenset({"unavailable", "rate-limited", "commit-unknown"})
+"""Refusals that another attempt may overcome; every other one ends the delivery."""
+
+
+class Submitter(Service):
+    """Submits answers in order, one at a time, until each has its durable receipt.
+
+    It survives any number of lost links and new leaders: the same id and content is harmless to
+    repeat.  One that the leader will never take is dropped with an error in the log and a notice.
+
+    @param link: returns the registered link, None while there is none.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        random: Random,
+        inbox: IInbox,
+        link: Callable[[], ILeaderLink | None],
+    ) -> None:
+        self._clock = clock
+        self._inbox = inbox
+        self._link = link
+        self._backoff = Backoff(0.5, 60.0, random)
+        self._running: Deferred[None] | None = None
+        self._nap: Deferred[None] | None = None
+
+    def startService(self) -> None:
+        """Submit what is stored already."""
+        super().startService()
+        self.kick()
+
+    @deferred
+    async def stopService(self) -> None:
+        """Stop between two submissions; what is not receipted stays stored."""
+        Service.stopService(self)
+        running, self._running = self._running, None
+        if running is not None:
+            running.cancel()
+            await running
+
+    def kick(self, new_link: bool = False) -> None:
+        """An answer was stored, or there is a new link."""
+        if not self.running:
+            return
+        if new_link:
+            self._backoff.reset()
+            if self._nap is not None and not self._nap.called:
+                self._nap.callback(None)
+        if self._running is None and self._link() is not None:
+            running = self._run()
+            if not running.called:
+                self._running = running
+
+    def drained(self) -> bool:
+        """Whether every stored answer has its receipt."""
+        return not self._inbox.answers()
+
+    @deferred
+    async def _run(self) -> None:
+        try:
+            while self.running:
+                link, answers = self._link(), self._inbox.answers()
+                if link is None or not answers:
+                    return
+                if not await self._submit(link, answers[0]):
+                    await self._pause()
+        except CancelledError:
+            return
+        except Exception:
+            self._log.failure("submitting answers failed")
+        finally:
+            self._running = None
+
+    async def _pause(self) -> None:
+        nap: Deferred[None] = Deferred()
+        alarm = self._clock.callLater(self._backoff.next(), nap.callback, None)
+        self._nap = nap
+        try:
+            await nap
+        finally:
+            self._nap = None
+            if alarm.active():
+                alarm.cancel()
+
+    async def _submit(self, link: ILeaderLink, answer: dict[str, Any]) -> bool:
+        """Submit one; False when it must be tried again later."""
+        delivery_id = answer["delivery_id"]
+        try:
+            await link.submit_delivery(delivery_id, answer["delivery"])
+            await self._inbox.forget_answer(delivery_id)
+        except Refusal as refusal:
+            if refusal.code in PASSING:
+                return False
+            await self._drop(answer, refusal.code)
+        except BusBadRequest:
+            await self._drop(answer, "bad-request")
+        except (BusError, StoreError) as error:
+            self._log.info("an answer waits: {reason}", reason=str(error))
+            return False
+        self._backoff.reset()
+        return True
+
+    async def _drop(self, answer: dict[str, Any], code: str) -> None:
+        delivery_id = answer["delivery_id"]
+        self._log.error(
+            "the leader will not take answer {delivery} ({code}); it was dropped",
+            delivery=delivery_id,
+            code=code,
+        )
+        if answer["kind"] == "final":
+            text = (
+                f"⚠️ An answer of this worker could not be handed over ({code}). "
+                "Its text is in Pi's session."
+            )
+            now = int(self._clock.seconds() * 1000)
+            (told, *_) = notice(f"dropped-{short_id(delivery_id)}", text, now)
+            await self._inbox.add_answer(told["delivery_id"], "notice", told["delivery"])
+        await self._inbox.forget_answer(delivery_id)
