@@ -52,7 +52,7 @@ class FamilyReactor:
         return getattr(self._reactor, name)
 
     def avoid(self, address: Any) -> None:
-        """Prefer the other family from now on; a second stall changes it back."""
+        """Prefer the other family from now on, until that one stalls too."""
         self._avoided = type(address) if isinstance(address, (IPv4Address, IPv6Address)) else None
 
     @property

@@ -21,6 +21,7 @@ GLOBAL_RATE = 30.0
 
 _ORDER = {"send": 0, "edit": 1, "action": 2}
 _SLACK = 1e-6
+_TICK = 0.001
 
 
 class Bucket:
@@ -162,7 +163,7 @@ class SendGate:
             chat.timer.cancel()
         chat.timer = None
         if chat.queue:
-            delay = self._delay(chat, chat.queue[0][2])
+            delay = max(_TICK, self._delay(chat, chat.queue[0][2]))
             chat.timer = self._clock.callLater(delay, self._release, chat_id)
 
     def _release(self, chat_id: int) -> None:

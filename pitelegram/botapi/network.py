@@ -21,7 +21,6 @@ from pitelegram.botapi.handshake import Dialogue, ProxyEndpoint, SecureEndpoint,
 from pitelegram.errors import ConfigError
 
 CONNECT_TIMEOUT = 10.0
-"""Seconds for one TCP connection, for one proxy dialogue, and for one TLS handshake."""
 
 
 @attrs.frozen(kw_only=True)
@@ -68,6 +67,8 @@ class Network:
     @param family: C{auto}, C{ipv4} or C{ipv6}.  C{auto} avoids a family whose connections were made
         but never finished TLS, for as long as the other one has an address.
     @param policy: what is trusted for TLS; the system's roots unless given.
+    @param connect_timeout: seconds for a TCP connection, for a proxy's dialogue (twice that) and
+        for a TLS handshake.
     @raise ConfigError: for a malformed proxy or family.
     """
 
@@ -77,12 +78,14 @@ class Network:
         proxy: str | None = None,
         family: str = "auto",
         policy: IPolicyForHTTPS | None = None,
+        connect_timeout: float = CONNECT_TIMEOUT,
     ) -> None:
         if family not in FAMILIES:
             raise ConfigError("the network family must be auto, ipv4 or ipv6")
         self._reactor = reactor
         self._proxy = None if proxy is None else parse_proxy(proxy)
         self._policy = policy
+        self._limit = connect_timeout
         self._resolving = FamilyReactor(reactor, family)
 
     def endpointForURI(self, uri: URI) -> IStreamClientEndpoint:
@@ -95,19 +98,19 @@ class Network:
             self._policy = BrowserLikePolicyForHTTPS()
         creator = self._policy.creatorForNetloc(uri.host, uri.port)
         stalled = self._resolving.avoid
-        return SecureEndpoint(self._reactor, endpoint, creator, CONNECT_TIMEOUT, stalled)
+        return SecureEndpoint(self._reactor, endpoint, creator, self._limit, stalled)
 
     def _reach(self, host: str, port: int) -> IStreamClientEndpoint:
         if self._proxy is None:
-            return HostnameEndpoint(self._resolving, host, port, timeout=CONNECT_TIMEOUT)
+            return HostnameEndpoint(self._resolving, host, port, timeout=self._limit)
         proxy = self._proxy
-        base = HostnameEndpoint(self._resolving, proxy.host, proxy.port, timeout=CONNECT_TIMEOUT)
+        base = HostnameEndpoint(self._resolving, proxy.host, proxy.port, timeout=self._limit)
         dialogue: Callable[[Write], Dialogue]
         if proxy.scheme == "http":
             dialogue = connect_dialogue(proxy, host, port)
         else:
             dialogue = socks5_dialogue(proxy, host, port)
-        return ProxyEndpoint(self._reactor, base, dialogue, 2 * CONNECT_TIMEOUT)
+        return ProxyEndpoint(self._reactor, base, dialogue, 2 * self._limit)
 
 
 def connect_dialogue(proxy: Proxy, host: str, port: int) -> Callable[[Write], Dialogue]:
