@@ -1,0 +1,92 @@
+"""A leader in memory, as a worker sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from twisted.internet.defer import Deferred, fail, succeed
+from zope.interface import implementer
+
+from pitelegram.bus.interfaces import ILeaderLink
+from pitelegram.errors import LinkLost
+
+
+@implementer(ILeaderLink)
+class FakeLeaderLink:
+    """Receipts everything at once and remembers it.
+
+    @ivar submitted: C{(delivery_id, delivery)} in order, repeats included.
+    @ivar api_calls: C{(method, params, options)} in order.
+    @ivar failures: each submission takes one of these and fails with it, while there are any.
+    @ivar held: with True, submissions wait until L{release}.
+    """
+
+    def __init__(self, registration: dict[str, Any] | None = None) -> None:
+        self.registration = registration or {}
+        self.submitted: list[tuple[str, dict[str, Any]]] = []
+        self.api_calls: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+        self.failures: list[Exception] = []
+        self.beats = 0
+        self.disconnects: list[tuple[str, bool]] = []
+        self.held = False
+        self.lost = False
+        self._waiting: list[Deferred[str]] = []
+
+    @property
+    def texts(self) -> list[str]:
+        """The text of every submitted call, in order."""
+        return [
+            call["params"]["text"]
+            for _, delivery in self.submitted
+            for call in delivery["calls"]
+            if "text" in call["params"]
+        ]
+
+    def heartbeat_now(self) -> None:
+        """See L{ILeaderLink}."""
+        self.beats += 1
+
+    def call_api(
+        self,
+        method: str,
+        params: dict[str, Any],
+        options: dict[str, Any] | None = None,
+        files: Sequence[dict[str, Any]] = (),
+    ) -> Deferred[Any]:
+        """See L{ILeaderLink}."""
+        if self.lost:
+            return fail(LinkLost("the link is gone"))
+        self.api_calls.append((method, params, options or {}))
+        return succeed(True)
+
+    def download_file(self, file_id: str) -> Deferred[dict[str, Any]]:
+        """See L{ILeaderLink}."""
+        return fail(LinkLost("no files here"))
+
+    def submit_delivery(self, delivery_id: str, delivery: dict[str, Any]) -> Deferred[str]:
+        """See L{ILeaderLink}."""
+        if self.lost:
+            return fail(LinkLost("the link is gone"))
+        if self.failures:
+            return fail(self.failures.pop(0))
+        self.submitted.append((delivery_id, delivery))
+        if not self.held:
+            return succeed("accepted")
+        waiter: Deferred[str] = Deferred()
+        self._waiting.append(waiter)
+        return waiter
+
+    def release(self, error: Exception | None = None) -> None:
+        """Answer the submissions that wait."""
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            if error is None:
+                waiter.callback("accepted")
+            else:
+                waiter.errback(error)
+
+    def disconnect(self, reason: str, delete_thread: bool) -> Deferred[dict[str, Any]]:
+        """See L{ILeaderLink}."""
+        self.disconnects.append((reason, delete_thread))
+        return succeed({"thread": "kept"})
