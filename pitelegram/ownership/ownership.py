@@ -228,7 +228,10 @@ class Ownership(Service):
         self._check()
         due = self._monotonic() - self._refreshed > REFRESH_SECONDS - CHECK_SECONDS / 2
         if self._record is not None and due and self._refreshing is None:
-            self._refreshing = spawn(self._log, "refreshing the transport lock", self._keep())
+            refreshing = spawn(self._log, "refreshing the transport lock", self._keep())
+            if not refreshing.called:
+                self._refreshing = refreshing
+                refreshing.addCallback(self._refresh_done)
 
     def _check(self) -> None:
         """Read the record; say so when this look came late."""
@@ -263,8 +266,9 @@ class Ownership(Service):
             self._refreshed = self._good = self._monotonic()
             if not ours:
                 self._lose("the transport lock names somebody else now")
-        finally:
-            self._refreshing = None
+
+    def _refresh_done(self, _: object) -> None:
+        self._refreshing = None
 
     def _doubt(self, reason: str) -> None:
         self._log.warn("the transport lock cannot be kept fresh: {reason}", reason=reason)
