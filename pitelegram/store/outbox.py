@@ -12,21 +12,21 @@ import attrs
 from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
-from pitelegram.errors import Refusal, StoreError
+from pitelegram.errors import Refusal
 from pitelegram.kernel.jsonio import dumps, loads
 from pitelegram.store.database import Database
 from pitelegram.store.interfaces import IOutbox
+from pitelegram.store.parts import SENDABLE, change_part, derive, replace_part
 from pitelegram.store.rows import OutboxPart
 
-_LIVE = "state IN ('pending', 'sending', 'retry_wait')"
-
 _NEXT = (
-    "SELECT o.key, p.part, o.binding_key, p.state, p.attempts, p.next_attempt_ms, p.plain, p.call"
+    "SELECT o.key, p.part, o.binding_key, p.state, p.attempts, p.next_attempt_ms, p.plain, p.call,"
+    " p.first_attempt_ms"
     f" FROM outbox AS o INDEXED BY outbox_sendable JOIN outbox_parts AS p ON p.key = o.key"
-    f" WHERE o.binding_key = ? AND o.{_LIVE} AND p.{_LIVE} ORDER BY o.seq, p.part LIMIT 1"
+    f" WHERE o.binding_key = ? AND o.{SENDABLE} AND p.{SENDABLE} ORDER BY o.seq, p.part LIMIT 1"
 )
 _LIVE_BINDINGS = (
-    f"SELECT DISTINCT binding_key FROM outbox INDEXED BY outbox_sendable WHERE {_LIVE}"
+    f"SELECT DISTINCT binding_key FROM outbox INDEXED BY outbox_sendable WHERE {SENDABLE}"
     " ORDER BY binding_key"
 )
 _ITEMS = (
@@ -145,8 +145,10 @@ class Outbox:
         return self._change(
             key,
             part,
-            "state = 'sending', attempts = attempts + 1, next_attempt_ms = NULL",
+            "state = 'sending', attempts = attempts + 1, next_attempt_ms = NULL,"
+            " first_attempt_ms = coalesce(first_attempt_ms, ?)",
             "state IN ('pending', 'retry_wait')",
+            (self._database.now_ms(),),
         )
 
     def delivered(self, key: str, part: int, message_ids: Sequence[int]) -> Deferred[None]:
@@ -166,38 +168,44 @@ class Outbox:
             key,
             part,
             "state = 'retry_wait', next_attempt_ms = ?, reason = ?",
-            _LIVE,
+            SENDABLE,
             (next_attempt_ms, reason),
         )
 
-    def replace_call(self, key: str, part: int, call: dict[str, Any]) -> Deferred[None]:
-        """State C{pending} with another call, once (sets C{plain}).
+    def replace_call(self, key: str, part: int, calls: Sequence[dict[str, Any]]) -> Deferred[None]:
+        """State C{pending} with other calls, once (sets C{plain}).
+
+        More than one call become parts of their own, before what was behind this part.
 
         @raise StoreError: the part was re-rendered before.
         """
-        return self._change(
-            key,
-            part,
-            "state = 'pending', next_attempt_ms = NULL, plain = 1, call = ?",
-            f"{_LIVE} AND plain = 0",
-            (dumps(call),),
-        )
+        now = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> None:
+            replace_part(connection, key, part, calls)
+            derive(connection, key, now)
+
+        return self._database.write("replace call", work)
 
     def park(self, key: str, part: int, reason: str) -> Deferred[None]:
         """State C{uncertain}: shown, and repeated only by the operator."""
         return self._change(
-            key, part, "state = 'uncertain', next_attempt_ms = NULL, reason = ?", _LIVE, (reason,)
+            key,
+            part,
+            "state = 'uncertain', next_attempt_ms = NULL, reason = ?",
+            SENDABLE,
+            (reason,),
         )
 
     def dead(self, key: str, part: int, reason: str) -> Deferred[None]:
         """State C{dead_letter}: this part was refused, and what came behind it stays unsent."""
 
         def work(connection: sqlite3.Connection) -> None:
-            _change_part(
+            change_part(
                 connection,
                 (key, part),
                 "state = 'dead_letter', next_attempt_ms = NULL, reason = ?",
-                _LIVE,
+                SENDABLE,
                 (reason,),
             )
             connection.execute(
@@ -205,7 +213,7 @@ class Outbox:
                 " reason = 'after-refused-part' WHERE key = ? AND state IN ('pending', 'retry_wait')",
                 (key,),
             )
-            _derive(connection, key, now)
+            derive(connection, key, now)
 
         now = self._database.now_ms()
         return self._database.write("dead letter", work)
@@ -216,12 +224,12 @@ class Outbox:
 
         def work(connection: sqlite3.Connection) -> bool:
             changed = connection.execute(
-                "UPDATE outbox_parts SET state = 'pending', reason = NULL, next_attempt_ms = NULL"
-                " WHERE key = ? AND state IN ('uncertain', 'dead_letter')",
+                "UPDATE outbox_parts SET state = 'pending', reason = NULL, next_attempt_ms = NULL,"
+                " first_attempt_ms = NULL WHERE key = ? AND state IN ('uncertain', 'dead_letter')",
                 (key,),
             ).rowcount
             if changed:
-                _derive(connection, key, now)
+                derive(connection, key, now)
             return changed > 0
 
         return self._database.write("deliver again", work)
@@ -233,10 +241,10 @@ class Outbox:
         def work(connection: sqlite3.Connection) -> int:
             left = [tuple(row) for row in connection.execute(_INTERRUPTED).fetchall()]
             for found in left:
-                _change_part(
-                    connection, found, "state = 'uncertain', reason = 'interrupted'", _LIVE, ()
+                change_part(
+                    connection, found, "state = 'uncertain', reason = 'interrupted'", SENDABLE
                 )
-                _derive(connection, found[0], now)
+                derive(connection, found[0], now)
             return len(left)
 
         return self._database.write("interrupted deliveries", work)
@@ -272,8 +280,8 @@ class Outbox:
         now = self._database.now_ms()
 
         def work(connection: sqlite3.Connection) -> None:
-            _change_part(connection, (key, part), assignments, condition, values)
-            _derive(connection, key, now)
+            change_part(connection, (key, part), assignments, condition, values)
+            derive(connection, key, now)
 
         return self._database.write("change delivery", work)
 
@@ -282,33 +290,3 @@ def _known(row: sqlite3.Row, digest: str) -> str:
     if row["digest"] != digest:
         raise Refusal("delivery-id-collision", "this delivery id stands for other content")
     return receipt_state(row["state"])
-
-
-def _change_part(
-    connection: sqlite3.Connection,
-    which: Sequence[object],
-    assignments: str,
-    condition: str,
-    values: Sequence[object],
-) -> None:
-    changed = connection.execute(
-        f"UPDATE outbox_parts SET {assignments} WHERE key = ? AND part = ? AND {condition}",
-        (*values, *which),
-    )
-    if changed.rowcount != 1:
-        raise StoreError("this part of a delivery is not in a state for that")
-
-
-def _derive(connection: sqlite3.Connection, key: str, now: int) -> None:
-    """Give the delivery the state that follows from its parts."""
-    rows = connection.execute(
-        "SELECT state FROM outbox_parts WHERE key = ? ORDER BY part", (key,)
-    ).fetchall()
-    states = [row["state"] for row in rows]
-    state = next((each for each in states if each in ("pending", "sending", "retry_wait")), None)
-    if state is None:
-        state = next((each for each in ("uncertain", "dead_letter") if each in states), "delivered")
-    finished = now if state == "delivered" else None
-    connection.execute(
-        "UPDATE outbox SET state = ?, finished_ms = ? WHERE key = ?", (state, finished, key)
-    )

@@ -107,6 +107,7 @@ class OutboxPart:
     """One call of a delivery, ready to be sent.
 
     @ivar call: C{{"method","params","files"?}}; files are spool paths by then.
+    @ivar first_attempt_ms: when it was first tried (since the operator last asked), None before.
     """
 
     key: str
@@ -117,6 +118,7 @@ class OutboxPart:
     next_attempt_ms: int | None
     plain: bool
     call: dict[str, Any]
+    first_attempt_ms: int | None = None
 
 
 @attrs.frozen(kw_only=True)

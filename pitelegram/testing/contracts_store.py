@@ -537,12 +537,40 @@ class OutboxContract(StoreContract):
         """A part is re-rendered once, and sent again at once."""
         outbox, (key,) = await self.outbox(("x", 1))
         await outbox.sending(key, 0)
-        await outbox.replace_call(key, 0, message("plain"))
+        await outbox.replace_call(key, 0, [message("plain")])
         part = outbox.next_part("b")
         assert part is not None
         assert (part.plain, part.state, part.call) == (True, "pending", message("plain"))
         await outbox.sending(key, 0)
-        await self.refused(outbox.replace_call(key, 0, message("plainer")))
+        await self.refused(outbox.replace_call(key, 0, [message("plainer")]))
+
+    async def test_replaced_by_many(self) -> None:
+        """One part may become several; what was behind it stays behind them."""
+        outbox, (key,) = await self.outbox(("x", 3))
+        await self.send(outbox)
+        await outbox.sending(key, 1)
+        await outbox.replace_call(key, 1, [message(f"plain{number}") for number in range(3)])
+        seen = []
+        while (head := self.head(outbox)) is not None:
+            seen.append(head[0])
+            await self.send(outbox)
+        assert seen == ["plain0", "plain1", "plain2", "x2"]
+        assert outbox.find("b", "x") == ("delivered", "digest")
+
+    async def test_first_attempt(self) -> None:
+        """When a part was first tried is kept over retries, until the operator asks again."""
+        outbox, (key,) = await self.outbox(("x", 1))
+        self.clock.advance(5)
+        for _ in range(2):
+            await outbox.sending(key, 0)
+            await outbox.retry(key, 0, 0, "away")
+            self.clock.advance(5)
+        part = outbox.next_part("b")
+        assert part is not None and part.first_attempt_ms == 5000
+        await outbox.dead(key, 0, "expired")
+        await outbox.again(key)
+        part = outbox.next_part("b")
+        assert part is not None and part.first_attempt_ms is None
 
     async def test_interrupted(self) -> None:
         """What a killed leader was sending is uncertain; nothing else changes."""

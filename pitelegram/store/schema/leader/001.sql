@@ -163,6 +163,7 @@ CREATE TABLE outbox_parts (
     state TEXT NOT NULL CHECK (state IN
         ('pending', 'sending', 'retry_wait', 'uncertain', 'dead_letter', 'delivered')),
     attempts INTEGER NOT NULL DEFAULT 0,
+    first_attempt_ms INTEGER,
     next_attempt_ms INTEGER,
     reason TEXT,
     message_ids TEXT,
