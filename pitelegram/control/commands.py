@@ -16,7 +16,7 @@ from twisted.logger import Logger
 from pitelegram.control import envelope as envelopes
 from pitelegram.control.envelope import Envelope
 from pitelegram.control.interfaces import IDaemon
-from pitelegram.control.requests import Invalid, Request, validate
+from pitelegram.control.requests import Invalid, Request, dry_run, validate
 from pitelegram.errors import (
     LaunchFailed,
     PiCancelled,
@@ -231,18 +231,6 @@ class CommandDesk:
         except PiTelegramError as error:
             return _uncertain(request, str(error))
         return answer
-
-
-def dry_run(request: Request) -> Envelope:
-    """Answer a dry run: what would be asked, without looking at anything."""
-    return envelopes.make(
-        action=request.action,
-        request_id=request.request_id,
-        dry_run=True,
-        status="noop" if request.action == "noop" else "dry_run",
-        disposition="no_receipt",
-        result={"target": request.target, "args": request.args},
-    )
 
 
 def _read(request: Request, status: str, result: dict[str, Any]) -> Envelope:

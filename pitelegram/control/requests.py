@@ -12,6 +12,8 @@ from typing import Any
 
 import attrs
 
+from pitelegram.control import envelope as envelopes
+from pitelegram.control.envelope import Envelope
 from pitelegram.kernel.jsonio import canonical
 
 SCHEMA_VERSION = 1
@@ -256,3 +258,15 @@ def _args(action: Action, value: Any) -> dict[str, Any]:
         if wrong is not None:
             raise Invalid(f"args.{name} {wrong}", f"$.args.{name}")
     return args
+
+
+def dry_run(request: Request) -> Envelope:
+    """Answer a dry run: what would be asked, without looking at anything."""
+    return envelopes.make(
+        action=request.action,
+        request_id=request.request_id,
+        dry_run=True,
+        status="noop" if request.action == "noop" else "dry_run",
+        disposition="no_receipt",
+        result={"target": request.target, "args": request.args},
+    )

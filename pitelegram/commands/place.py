@@ -1,0 +1,45 @@
+"""Which agent directory and profile a command is about, and who runs there."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from pitelegram.errors import PiTelegramError
+from pitelegram.kernel.paths import Paths
+from pitelegram.ownership.owners import OwnerRecord, read_owner
+from pitelegram.settings.options import resolve_paths
+
+
+def given(args: argparse.Namespace) -> dict[str, object]:
+    """Return the options that stood on the command line, by long name."""
+    return {name.replace("_", "-"): value for name, value in vars(args).items()}
+
+
+def paths_of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Paths:
+    """Return the paths that the command is about."""
+    return resolve_paths(given(args), environ)
+
+
+def live_owner(paths: Paths) -> OwnerRecord | None:
+    """Return who owns the profile's transport and lives, None for nobody."""
+    record = read_owner(paths.owners, paths.profile)
+    return record if record is not None and record.is_alive() else None
+
+
+def control_socket(
+    args: argparse.Namespace, paths: Paths, environ: Mapping[str, str] = os.environ
+) -> Path:
+    """Return the control socket: as told, as the owner published it, or the default one."""
+    told = getattr(args, "control_socket", None) or environ.get("PI_TELEGRAM_CONTROL_SOCKET")
+    if told:
+        return Path(os.path.abspath(os.path.expanduser(told)))
+    try:
+        owner = live_owner(paths)
+    except PiTelegramError:
+        owner = None
+    if owner is not None and owner.control_socket_path:
+        return Path(owner.control_socket_path)
+    return paths.control_socket
