@@ -15,8 +15,8 @@ from pitelegram.worker.sessions import Sessions
 class Report:
     """The heartbeat's C{state}, and the answer to C{/status}.
 
-    @param spawn_id: this spawn.
     @param stop_phase: returns the phase of the stop ladder, None before it.
+    @ivar spawn_id: this spawn.
     @ivar ready: Pi answered its first C{get_state} and has not ended.
     @ivar last_error: what ended Pi or keeps it from working; redacted.
     """
@@ -34,7 +34,7 @@ class Report:
         self._queue = queue
         self._dialogs = dialogs
         self._sessions = sessions
-        self._spawn_id = spawn_id
+        self.spawn_id = spawn_id
         self._stop_phase = stop_phase
         self.ready = False
         self.last_error: str | None = None
@@ -66,7 +66,7 @@ class Report:
             "waitingForInput": bool(self._dialogs.listed()),
             "cwd": self._sessions.cwd(),
             "piReady": self.ready,
-            "spawnId": self._spawn_id,
+            "spawnId": self.spawn_id,
             **{name: value for name, value in optional.items() if value is not None},
         }
 

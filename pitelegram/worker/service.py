@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred, TimeoutError, succeed
+from twisted.internet.defer import CancelledError, Deferred, TimeoutError, succeed
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
@@ -28,6 +28,8 @@ EXIT_PERMANENT = 78
 RETENTION_PERIOD = 3600.0
 TELL_SECONDS = 2.0
 """How long the last words to the leader may take."""
+JOINED_SECONDS = 0.1
+"""Heartbeats in quick succession are joined: the last one goes out within this time."""
 SWEEP_SECONDS = 3.0
 REFUSALS = 3
 REFUSED_SECONDS = 60.0
@@ -67,16 +69,21 @@ class WorkerService(Service):
         """Judge what a former process left, connect, and start Pi; fires when Pi is up or cannot be."""
         Service.startService(self)
         parts = self.parts
-        await recover(self._inbox, parts.settler)
-        parts.submitter.startService()
-        parts.watch.startService()
-        self._bus.startService()
-        self._retain()
         try:
+            await recover(self._inbox, parts.settler)
+            parts.submitter.startService()
+            parts.watch.startService()
+            self._bus.startService()
+            self._retain()
             await self._start_pi()
         except LaunchFailed as error:
             self._log.error("Pi did not start: {reason}", reason=str(error))
             self._end(EXIT_PERMANENT if error.permanent else EXIT_PI_ENDED, str(error))
+        except CancelledError:
+            raise
+        except Exception:
+            self._log.failure("the worker cannot start")
+            self._end(EXIT_PI_ENDED, "the worker failed while it started; its log has the reason")
 
     async def _start_pi(self) -> None:
         parts = self.parts
@@ -220,6 +227,7 @@ class WorkerService(Service):
             return
         try:
             link.heartbeat_now()
+            await sleep(self._clock, JOINED_SECONDS)
             await link.disconnect("quit", False).addTimeout(TELL_SECONDS, self._clock)
         except (BusError, Refusal, TimeoutError) as error:
             self._log.info("no goodbye to the leader: {reason}", reason=str(error))
