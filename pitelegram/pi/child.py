@@ -30,13 +30,18 @@ class PiChild(ProcessProtocol):
 
     @param received: gets every chunk of standard output, until the end.
     @param redact: takes secrets out of a text.
+    @param pending_limit: most bytes that may wait for Pi to read its input.
     @ivar exited: fires with the exit in words at C{processExited}.
     @ivar ended: fires with the same once the output is drained too.
     @ivar exit_code: None while it runs and after a signal.
     """
 
     def __init__(
-        self, clock: IReactorTime, received: Callable[[bytes], None], redact: Callable[[str], str]
+        self,
+        clock: IReactorTime,
+        received: Callable[[bytes], None],
+        redact: Callable[[str], str],
+        pending_limit: int = PENDING_LIMIT,
     ) -> None:
         self.exited: OneShot[str] = OneShot()
         self.ended: OneShot[str] = OneShot()
@@ -44,6 +49,7 @@ class PiChild(ProcessProtocol):
         self._clock = clock
         self._received = received
         self._redact = redact
+        self._pending_limit = pending_limit
         self._stderr = b""
         self._words = ""
         self._drain: Any = None
@@ -105,7 +111,7 @@ class PiChild(ProcessProtocol):
         """
         if not self._open:
             raise PiGone("Pi does not run any more")
-        if self._pending + len(data) > PENDING_LIMIT:
+        if self._pending + len(data) > self._pending_limit:
             raise PiRefused("Pi does not read its input; nothing more was given to it")
         self._waiting.append(data)
         self._pending += len(data)
