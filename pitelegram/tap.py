@@ -30,7 +30,7 @@ class Options(usage.Options):
     @ivar environ: the environment variables that stand behind the command line.
     """
 
-    synopsis = "Usage: twistd [options of twistd] pi-telegram [options]"
+    synopsis = "[options]"
     longdesc = (
         "Runs the daemon of one bot profile. Each option has an environment variable and most"
         " have a key in telegram.json; the command line is strongest, then the environment, then"
@@ -97,7 +97,7 @@ class Options(usage.Options):
             "agent_dir": str(paths.agent_dir),
             "profile": paths.profile,
             "api_root": run.api_root,
-            "pi": shlex.join(run.pi_command),
+            "pi": shlex.join((_absolute_program(run.pi_command[0]), *run.pi_command[1:])),
             "root": [str(root) for root in run.roots],
             "proxy": run.proxy,
             "network_family": run.network_family,
@@ -105,6 +105,11 @@ class Options(usage.Options):
             "socket_group": run.socket_group,
             "log_level": run.log_level,
         }
+
+
+def _absolute_program(word: str) -> str:
+    """Return a program named by a relative path as an absolute one; a bare name is left to PATH."""
+    return os.path.abspath(os.path.expanduser(word)) if os.sep in word else word
 
 
 class IAssembly(Protocol):

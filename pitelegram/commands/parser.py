@@ -139,7 +139,8 @@ def _daemon_commands(commands: _Commands) -> None:
     for option in table.SINGLE:
         if option.name in ("api-root", "proxy", "network-family"):
             _add(setup, option)
-    commands.add("run", "foreground:run", "run the daemon in the foreground", run)
+    foreground = commands.add("run", "foreground:run", "run the daemon in the foreground", run)
+    foreground.add_argument("--log-file", metavar="PATH", help=argparse.SUPPRESS)
     commands.add("start", "background:start", "start the daemon in the background", run)
     stop = commands.add("stop", "background:stop", "stop the daemon; workers keep running")
     stop.add_argument("--workers", action="store_true", help="stop the workers too")
