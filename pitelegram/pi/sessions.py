@@ -20,6 +20,9 @@ from pitelegram.errors import WorkerError
 from pitelegram.kernel import jsonio
 from pitelegram.pi.records import message_text
 
+DAMAGED = "damaged"
+"""Type of the stand-in for a line that is no entry."""
+
 _CHUNK = 1 << 16
 _HEADER_LIMIT = 1 << 16
 _ENTRY_ID = re.compile(rb'\A\{"type":"[a-z_]+","id":"([A-Za-z0-9_-]+)"')
@@ -118,8 +121,10 @@ def mark(path: Path) -> SessionMark:
 def after_mark(path: Path, place: SessionMark) -> list[dict[str, Any]]:
     """Return the entries behind a mark, in order; a cut last line is left out.
 
-    @raise SessionChanged: the file does not reach to the mark, has another entry there, or holds
-        something else than entries behind it.
+    A damaged line in between, which a killed Pi leaves and the next one closes with an LF, stands as
+    an entry of the type L{DAMAGED}.
+
+    @raise SessionChanged: the file does not reach to the mark, or has another entry there.
     """
     try:
         file = _open(path)
@@ -150,6 +155,7 @@ def outcomes(path: Path, place: SessionMark, prompts: Sequence[str]) -> list[Out
     users = [position for position, entry in enumerate(entries) if _role(entry) == "user"]
     taken = _matched(entries, users, prompts)
     strange = len(users) > sum(position is not None for position in taken)
+    strange = strange or any(entry["type"] == DAMAGED for entry in entries if "type" in entry)
     return [
         (Unknown() if strange else NeverRan()) if position is None else _answer(entries, position)
         for position in taken
@@ -213,8 +219,8 @@ def _entries(file: IO[bytes], header: bool) -> Iterator[dict[str, Any]]:
             return
         record = _object(line)
         if record is None:
-            raise SessionChanged("the session file holds a damaged line")
-        if header and record.get("type") == "session":
+            yield {"type": DAMAGED}
+        elif header and record.get("type") == "session":
             header = False
         else:
             yield record

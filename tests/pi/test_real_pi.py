@@ -283,8 +283,8 @@ class RealPiTests(RealPiCase):
         await host.stop(10.0)
         with path.open("ab") as file:
             file.write(b'{"type":"message","id":"cut')
-        again, heard = await self.started(session_file=str(path))
         place = mark(path)
+        again, heard = await self.started(session_file=str(path))
         await again.prompt("p2", "two", "normal")
         await heard.when_settled()
         self.assertEqual(self.model.requests[-1].users, ("one", "two"))
