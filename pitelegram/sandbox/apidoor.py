@@ -21,7 +21,7 @@ from pitelegram.sandbox.guard import same
 from pitelegram.sandbox.methods import BotApiMethods
 from pitelegram.sandbox.parameters import Parameters
 
-TOKEN_SHAPE = re.compile(r"\d+:[A-Za-z0-9_-]{35}")
+TOKEN_SHAPE = re.compile(r"[0-9]+:[A-Za-z0-9_-]{35}")
 KEPT_CALLS = 10_000
 HTML = "<html>\r\n<head><title>{0}</title></head>\r\n<body><center><h1>{0}</h1></center></body>\r\n</html>\r\n"
 _HTML_TITLES = {"html502": (502, "502 Bad Gateway"), "html504": (504, "504 Gateway Time-out")}

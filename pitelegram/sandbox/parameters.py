@@ -73,7 +73,7 @@ class Parameters:
             if default is _ABSENT:
                 raise bad_request(f'parameter "{name}" is required')
             return default
-        if not re.fullmatch(r"[+-]?\d{1,19}", value):
+        if not re.fullmatch(r"[+-]?[0-9]{1,19}", value):
             raise bad_request(f'parameter "{name}" must be of type Integer')
         return int(value)
 

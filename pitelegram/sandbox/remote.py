@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import attrs
@@ -64,11 +65,17 @@ class Remote:
         self._switch = switch
         self._clock = clock
         self._waiters: list[_Waiter] = []
-        self._stop_observing = chat.world.observe(self._tell)
+        self._stop_observing: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """Begin to hear what happens."""
+        self._stop_observing = self._chat.world.observe(self._tell)
 
     def stop(self) -> None:
         """Answer everybody who waits."""
-        self._stop_observing()
+        if self._stop_observing is not None:
+            self._stop_observing()
+        self._stop_observing = None
         for waiter in list(self._waiters):
             self._release(waiter)
 
@@ -171,6 +178,6 @@ def _number(request: Request, name: str, default: float) -> float:
 
 def _thread(request: Request) -> int | None | str:
     value = _argument(request, "thread")
-    if value.isdigit():
+    if value.isascii() and value.isdigit():
         return int(value)
     return None if value == "none" else "any"

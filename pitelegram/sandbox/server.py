@@ -171,6 +171,7 @@ class SandboxTelegram(Service):
         super().startService()
         self.go_online()
         if self._remote is not None:
+            self._remote.start()
             self._control_port = self._reactor.listenTCP(0, self._control_site, interface=LOOPBACK)
         self._website.start()
 

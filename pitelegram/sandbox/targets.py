@@ -115,7 +115,11 @@ def _reply_target(chat: Chat, reply: dict[str, Any]) -> tuple[Message | None, di
     if not reply:
         return None, {}
     number = reply.get("message_id")
-    target = chat.messages.get(int(number)) if str(number).isdigit() else None
+    target = (
+        chat.messages.get(int(number))
+        if str(number).isdecimal() and str(number).isascii()
+        else None
+    )
     if target is None:
         if reply.get("allow_sending_without_reply"):
             return None, {}

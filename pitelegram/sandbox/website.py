@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
@@ -38,19 +39,21 @@ class Website:
     def __init__(self, chat: SandboxChat, clock: IReactorTime) -> None:
         self._chat = chat
         self._streams: set[Request] = set()
-        self._stop_observing = chat.world.observe(self._tell)
+        self._stop_observing: Callable[[], None] | None = None
         self._heartbeat = LoopingCall(self._beat)
         self._heartbeat.clock = clock
 
     def start(self) -> None:
-        """Begin to send heartbeats, by which dead pages are noticed."""
+        """Begin to tell events, and to send heartbeats, by which dead pages are noticed."""
+        self._stop_observing = self._chat.world.observe(self._tell)
         self._heartbeat.start(HEARTBEAT, now=False)
 
     def stop(self) -> None:
         """End every stream."""
-        if self._heartbeat.running:
+        if self._stop_observing is not None:
+            self._stop_observing()
             self._heartbeat.stop()
-        self._stop_observing()
+        self._stop_observing = None
         for request in list(self._streams):
             request.loseConnection()
 
