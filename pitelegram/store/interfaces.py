@@ -257,7 +257,13 @@ class IOutbox(Interface):
         """At start: parts left in C{sending} by a killed leader become C{uncertain}."""
 
     def items() -> list[dict[str, Any]]:
-        """Undelivered deliveries: C{key, state, reason, attempts, created_at_ms, binding_key}."""
+        """Undelivered deliveries: C{key, state, reason, attempts, created_at_ms, binding_key}.
+
+        C{attempts} is the sum over the parts, so that it grows with every attempt.
+        """
+
+    def is_delivered(key: str) -> bool:
+        """Whether the whole delivery arrived."""
 
     def counts() -> dict[str, int]:
         """C{pending} (retry_wait included), C{sending}, C{uncertain}, C{dead_letter}."""

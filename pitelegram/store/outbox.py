@@ -31,7 +31,7 @@ _LIVE_BINDINGS = (
 )
 _ITEMS = (
     "SELECT o.key, o.state, o.binding_key, o.created_ms AS created_at_ms,"
-    " (SELECT max(attempts) FROM outbox_parts AS p WHERE p.key = o.key) AS attempts,"
+    " (SELECT sum(attempts) FROM outbox_parts AS p WHERE p.key = o.key) AS attempts,"
     " (SELECT reason FROM outbox_parts AS p WHERE p.key = o.key AND p.reason IS NOT NULL"
     "  AND p.state <> 'delivered' ORDER BY p.part LIMIT 1) AS reason"
     " FROM outbox AS o INDEXED BY outbox_live WHERE o.state <> 'delivered' ORDER BY o.seq"
@@ -252,6 +252,11 @@ class Outbox:
     def items(self) -> list[dict[str, Any]]:
         """Return the undelivered deliveries, oldest first."""
         return [dict(row) for row in self._database.read(_ITEMS)]
+
+    def is_delivered(self, key: str) -> bool:
+        """Whether the whole delivery arrived."""
+        rows = self._database.read("SELECT state FROM outbox WHERE key = ?", (key,))
+        return bool(rows) and rows[0]["state"] == "delivered"
 
     def counts(self) -> dict[str, int]:
         """Return deliveries as C{pending} (C{retry_wait} too), C{sending}, C{uncertain}, C{dead_letter}."""

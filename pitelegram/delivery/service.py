@@ -1,0 +1,82 @@
+"""The parts of delivery, wired to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from twisted.internet.interfaces import IReactorTime
+
+from pitelegram.botapi.interfaces import IBotApi, ISendGate
+from pitelegram.delivery.announce import Announcer
+from pitelegram.delivery.intake import Intake, RunBlocking
+from pitelegram.delivery.interfaces import IThreadLoss
+from pitelegram.delivery.notices import Notices
+from pitelegram.delivery.sender import Sender
+from pitelegram.delivery.spool import Spool
+from pitelegram.delivery.transmitter import Transmitter
+from pitelegram.kernel.services import AsyncMultiService
+from pitelegram.store.interfaces import IBindings, ILeadership, IOutbox
+
+
+class DeliveryService(AsyncMultiService):
+    """Sender and announcer as one service.
+
+    @param spool: the spool directory.
+    @param run_blocking: runs file copies, C{threads.deferToThread} in the daemon.
+    @param resend: whether uncertain sends are repeated (C{outbox.ambiguous} is C{resend}).
+    @param allowed: whether a chat is the paired owner's private one.
+    @param on_unauthorized: called at each 401.
+    @ivar intake: the L{pitelegram.delivery.interfaces.IDelivery}.
+    @ivar notices: the L{pitelegram.routing.interfaces.INotices}.
+    """
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        random: Random,
+        outbox: IOutbox,
+        bindings: IBindings,
+        facts: ILeadership,
+        api: IBotApi,
+        gate: ISendGate,
+        losses: IThreadLoss,
+        spool: Path,
+        *,
+        run_blocking: RunBlocking,
+        resend: Callable[[], bool] = lambda: False,
+        allowed: Callable[[int], bool] = lambda chat_id: True,
+        on_unauthorized: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__()
+        files = Spool(spool)
+        transmitter = Transmitter(
+            clock,
+            outbox,
+            bindings,
+            api,
+            gate,
+            losses,
+            files,
+            resend=resend,
+            allowed=allowed,
+            announce=lambda *facts: self.announcer.announce(*facts),
+        )
+        self.sender = Sender(
+            clock,
+            random,
+            outbox,
+            gate,
+            transmitter,
+            files,
+            resend=resend,
+            on_unauthorized=on_unauthorized,
+        )
+        self.announcer = Announcer(
+            clock, random, outbox, bindings, facts, api, gate, target=transmitter.target
+        )
+        self.intake = Intake(outbox, files, self.sender, self.announcer, run_blocking)
+        self.notices = Notices(outbox, self.sender.kick, lambda: f"{random.getrandbits(96):024x}")
+        self.addService(self.sender)
+        self.addService(self.announcer)

@@ -1,0 +1,266 @@
+"""One part, sent once, and what became of it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from pitelegram.botapi.interfaces import IBotApi, ISendGate, Upload
+from pitelegram.delivery.interfaces import IThreadLoss
+from pitelegram.delivery.plain import plain_calls
+from pitelegram.delivery.spool import Spool
+from pitelegram.delivery.verdicts import Judgement, Verdict, judge
+from pitelegram.errors import Fenced, StoreError, StoreFull, TelegramError, UnsafeFile
+from pitelegram.kernel.backoff import Backoff
+from pitelegram.kernel.deferring import sleep
+from pitelegram.store.interfaces import IBindings, IOutbox
+from pitelegram.store.rows import OutboxPart
+from pitelegram.targets import TelegramTarget
+
+RETRIED_FOR_MS = 7 * 24 * 3_600_000
+"""How long a part is retried, from its first attempt."""
+
+MISPLACED_LIMIT = 3
+"""After so many attempts a message that lands outside its Thread is left there."""
+
+
+RECORD_LIMIT = 5
+RECORD_WAIT = 1.0
+
+
+class Step(enum.Enum):
+    """What the sender does after one attempt."""
+
+    NEXT = "look for the next part"
+    BLOCKED = "the owner blocked the bot"
+    UNAUTHORIZED = "the token was refused"
+
+
+Announce = Callable[[str, str, str, str], None]
+
+
+class Transmitter:
+    """Sends one part to its binding's current target and records the outcome.
+
+    C{sending} is committed before the request is written, so that a part whose outcome was not
+    recorded is known to be uncertain.
+
+    @param resend: whether uncertain sends are repeated (C{outbox.ambiguous}), asked each time.
+    @param allowed: whether a chat is the paired owner's; nothing goes to another one.
+    @param announce: C{announce(binding_key, key, state, reason)} when a part is parked
+        (C{uncertain}) or refused (C{dead_letter}).
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        outbox: IOutbox,
+        bindings: IBindings,
+        api: IBotApi,
+        gate: ISendGate,
+        losses: IThreadLoss,
+        spool: Spool,
+        *,
+        resend: Callable[[], bool],
+        allowed: Callable[[int], bool],
+        announce: Announce,
+    ) -> None:
+        self._clock = clock
+        self._outbox = outbox
+        self._bindings = bindings
+        self._api = api
+        self._gate = gate
+        self._losses = losses
+        self._spool = spool
+        self._resend = resend
+        self._allowed = allowed
+        self._announce = announce
+        self._rich_unknown = False
+
+    def target(self, binding_key: str) -> TelegramTarget | None:
+        """Return where a binding's messages go now, None while they have to wait."""
+        binding = self._bindings.get(binding_key)
+        target = None if binding is None else binding.target
+        return target if target is not None and self._allowed(target.chat_id) else None
+
+    async def transmit(self, part: OutboxPart, backoff: Backoff) -> Step:
+        """Send a part once."""
+        await self._outbox.sending(part.key, part.part)
+        target = self.target(part.binding_key)
+        if target is None:
+            return await self._later(part, 0, "no-target")
+        if self._rich_unknown and part.call["method"] == "sendRichMessage":
+            return await self._plain(part, "not-found")
+        try:
+            files = self._spool.uploads(part.call)
+        except UnsafeFile as problem:
+            return await self._dead(part, f"spool-{problem.code}")
+        return await self._call(part, target, files, backoff)
+
+    async def _call(
+        self, part: OutboxPart, target: TelegramTarget, files: list[Upload], backoff: Backoff
+    ) -> Step:
+        try:
+            params = addressed(part.call["params"], target)
+            result = await self._api.call(part.call["method"], params, files)
+        except TelegramError as error:
+            return await self._failed(part, target, error, backoff)
+        except CancelledError:
+            raise
+        except Exception:
+            self._log.failure("a send ended in an unexpected way")
+            return await self._park(part, "internal-error")
+        backoff.reset()
+        return await self._sent(part, target, result, backoff)
+
+    # --- it arrived ---------------------------------------------------------------------------
+
+    async def _sent(
+        self, part: OutboxPart, target: TelegramTarget, result: Any, backoff: Backoff
+    ) -> Step:
+        messages = result if isinstance(result, list) else [result]
+        messages = [each for each in messages if isinstance(each, dict)]
+        ids = [each["message_id"] for each in messages if type(each.get("message_id")) is int]
+        threads = {each.get("message_thread_id") for each in messages}
+        misplaced = target.thread_id is not None and bool(threads - {target.thread_id})
+        if (
+            misplaced
+            and ids
+            and part.attempts < MISPLACED_LIMIT
+            and await self._removed(target, ids)
+        ):
+            return await self._examine(part, backoff)
+        await self._recorded(lambda: self._outbox.delivered(part.key, part.part, ids))
+        await self._recorded(
+            lambda: self._bindings.remember_messages(
+                target.chat_id, ids, part.binding_key, outgoing=True
+            )
+        )
+        if part.call.get("files") and self._outbox.is_delivered(part.key):
+            self._spool.discard(part.key)
+        if misplaced:
+            await self._lost(part.binding_key)
+        return Step.NEXT
+
+    async def _removed(self, target: TelegramTarget, ids: list[int]) -> bool:
+        """Take back what landed outside its Thread; False when that fails."""
+        several = len(ids) > 1
+        which = {"message_ids": ids} if several else {"message_id": ids[0]}
+        try:
+            await self._api.call(
+                "deleteMessages" if several else "deleteMessage",
+                {"chat_id": target.chat_id, **which},
+            )
+        except TelegramError:
+            return False
+        return True
+
+    # --- it did not, or nobody knows ----------------------------------------------------------
+
+    async def _failed(
+        self, part: OutboxPart, target: TelegramTarget, error: TelegramError, backoff: Backoff
+    ) -> Step:
+        judgement = judge(error, part.call["method"], self._resend())
+        verdict = judgement.verdict
+        self._log.info(
+            "a send failed: {reason} ({verdict})", reason=judgement.reason, verdict=verdict.name
+        )
+        if verdict is Verdict.RETRY:
+            return await self._retry(part, target, judgement, backoff)
+        if verdict is Verdict.THREAD:
+            return await self._examine(part, backoff)
+        if verdict is Verdict.PLAIN:
+            return await self._plain(part, judgement.reason)
+        if verdict is Verdict.DEAD:
+            return await self._dead(part, judgement.reason)
+        if verdict is Verdict.PARK:
+            return await self._park(part, judgement.reason)
+        blocked = verdict is Verdict.BLOCKED
+        await self._later(part, 0 if blocked else backoff.next(), judgement.reason)
+        return Step.BLOCKED if blocked else Step.UNAUTHORIZED
+
+    async def _retry(
+        self, part: OutboxPart, target: TelegramTarget, judgement: Judgement, backoff: Backoff
+    ) -> Step:
+        wait = judgement.wait
+        if wait is not None:
+            self._gate.flood(target.chat_id, wait)
+        return await self._later(part, backoff.next() if wait is None else wait, judgement.reason)
+
+    async def _later(self, part: OutboxPart, seconds: float, reason: str) -> Step:
+        now, first = self._now_ms(), part.first_attempt_ms
+        if seconds > 0 and first is not None and now - first > RETRIED_FOR_MS:
+            return await self._dead(part, "expired")
+        due = now + int(seconds * 1000)
+        await self._recorded(lambda: self._outbox.retry(part.key, part.part, due, reason))
+        return Step.NEXT
+
+    async def _examine(self, part: OutboxPart, backoff: Backoff) -> Step:
+        """The Thread may be lost: then the part waits for the binding's new one."""
+        lost = await self._lost(part.binding_key)
+        return await self._later(part, 0 if lost else backoff.next(), "no-thread")
+
+    async def _lost(self, binding_key: str) -> bool:
+        try:
+            return await self._losses.examine(binding_key) == "lost"
+        except CancelledError:
+            raise
+        except Exception:
+            self._log.failure("a Thread could not be examined")
+            return False
+
+    async def _plain(self, part: OutboxPart, reason: str) -> Step:
+        self._rich_unknown = self._rich_unknown or reason == "not-found"
+        calls = () if part.plain else plain_calls(part.call)
+        if not calls:
+            return await self._dead(part, reason)
+        await self._recorded(lambda: self._outbox.replace_call(part.key, part.part, calls))
+        return Step.NEXT
+
+    async def _park(self, part: OutboxPart, reason: str) -> Step:
+        await self._recorded(lambda: self._outbox.park(part.key, part.part, reason))
+        self._announce(part.binding_key, part.key, "uncertain", reason)
+        return Step.NEXT
+
+    async def _dead(self, part: OutboxPart, reason: str) -> Step:
+        await self._recorded(lambda: self._outbox.dead(part.key, part.part, reason))
+        self._announce(part.binding_key, part.key, "dead_letter", reason)
+        return Step.NEXT
+
+    async def _recorded(self, write: Callable[[], Deferred[None]]) -> None:
+        """Record an outcome, however long the disk is full: without it the part would be stuck.
+
+        @raise pitelegram.errors.StoreError: it failed C{RECORD_LIMIT} times in another way.
+        """
+        for attempt in count(1):
+            try:
+                await write()
+                return
+            except Fenced:
+                raise
+            except StoreError as error:
+                if not isinstance(error, StoreFull) and attempt >= RECORD_LIMIT:
+                    raise
+            await sleep(self._clock, RECORD_WAIT)
+
+    def _now_ms(self) -> int:
+        return int(self._clock.seconds() * 1000)
+
+
+def addressed(params: dict[str, Any], target: TelegramTarget) -> dict[str, Any]:
+    """Return the parameters with chat and Thread; a reply whose message is gone is sent as well."""
+    result = {**params, "chat_id": target.chat_id}
+    if target.thread_id is not None:
+        result["message_thread_id"] = target.thread_id
+    reply = params.get("reply_parameters")
+    if isinstance(reply, dict):
+        result["reply_parameters"] = {**reply, "allow_sending_without_reply": True}
+    return result
