@@ -156,7 +156,8 @@ class PiChild(ProcessProtocol):
     def _drained(self) -> None:
         """Somebody else holds the streams open: they are of no use any more."""
         self._drain = None
-        self.transport.loseConnection()
+        if self.transport is not None:
+            self.transport.loseConnection()
 
 
 def exit_words(reason: Failure) -> tuple[int | None, str]:

@@ -77,8 +77,13 @@ class SystemProcesses:
 class Stoppable(Protocol):
     """What the ladder needs of a Pi."""
 
-    pid: int | None
-    exited: OneShot[str]
+    @property
+    def pid(self) -> int | None:
+        """Its process id while it runs."""
+
+    @property
+    def exited(self) -> OneShot[str]:
+        """Fires with its exit in words."""
 
     def close_stdin(self) -> None:
         """Close its input."""

@@ -21,7 +21,7 @@ from urllib.parse import unquote_to_bytes
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.interfaces import IListeningPort, IReactorTCP, IReactorTime
-from twisted.internet.protocol import Protocol
+from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request, Site
 
@@ -54,7 +54,7 @@ class ScriptedModel(Service):
         self._port: IListeningPort | None = None
         self._gates: dict[str, OneShot[None]] = {}
         self._waiting: list[tuple[Callable[[ModelRequest], bool], Deferred[ModelRequest]]] = []
-        self._site = _QuietSite(_Root(self))
+        self._connections = _Connections(_QuietSite(_Root(self)))
 
     @property
     def url(self) -> str:
@@ -66,7 +66,7 @@ class ScriptedModel(Service):
         """Listen on 127.0.0.1."""
         super().startService()
         self._port = self._reactor.listenTCP(  # type: ignore[assignment]
-            self._wanted_port, self._site, interface="127.0.0.1"
+            self._wanted_port, self._connections, interface="127.0.0.1"
         )
 
     @deferred
@@ -76,7 +76,7 @@ class ScriptedModel(Service):
         port, self._port = self._port, None
         if port is not None:
             await maybeDeferred(port.stopListening)
-        await self._site.cut()
+        await self._connections.cut()
 
     def open_gate(self, name: str) -> None:
         """Let every answer through that waits, or will wait, at this gate."""
@@ -152,38 +152,46 @@ class ScriptedModel(Service):
 
 
 class _QuietSite(Site):
-    """A site without an access log that can cut all its connections."""
+    """A site without an access log."""
 
     displayTracebacks = False
-
-    def __init__(self, resource: Resource) -> None:
-        super().__init__(resource)
-        self._open: dict[Protocol, OneShot[None]] = {}
-
-    def buildProtocol(self, addr: Any) -> Protocol:
-        """Make a channel and remember it until its connection is gone."""
-        channel = super().buildProtocol(addr)
-        gone: OneShot[None] = OneShot()
-        self._open[channel] = gone
-        lost = channel.connectionLost
-
-        def connection_lost(reason: Any) -> None:
-            del self._open[channel]
-            lost(reason)
-            gone.fire(None)
-
-        channel.connectionLost = connection_lost
-        return channel
 
     def log(self, request: Any) -> None:
         """Log nothing."""
 
+
+class _Connection(ProtocolWrapper):
+    """Tells its factory once all is over, the request's own end included."""
+
+    def connectionLost(self, reason: Any) -> None:
+        """Pass it on first."""
+        super().connectionLost(reason)
+        self.factory.over()
+
+
+class _Connections(WrappingFactory):
+    """Knows every open connection, to cut them all."""
+
+    noisy = False
+    protocol = _Connection
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self._gone: OneShot[None] | None = None
+
+    def over(self) -> None:
+        """A connection is gone."""
+        if self._gone is not None and not self.protocols:
+            self._gone.fire(None)
+
     @deferred
     async def cut(self) -> None:
         """Abort every connection and wait until they are gone."""
-        for channel, gone in list(self._open.items()):
-            channel.transport.abortConnection()  # type: ignore[union-attr]
-            await gone.when()
+        if self.protocols:
+            self._gone = OneShot()
+            for connection in list(self.protocols):
+                connection.transport.abortConnection()
+            await self._gone.when()
 
 
 class _Root(Resource):
