@@ -59,7 +59,9 @@ def _command(
         "arguments": as_list(arguments),
         "response": as_list(response or {}),
     }
-    return type(BusCommand)(name.title().replace(".", ""), (BusCommand,), body)  # type: ignore[return-value]
+    metaclass: Any = type(BusCommand)
+    command: type[BusCommand] = metaclass(name.title().replace(".", ""), (BusCommand,), body)
+    return command
 
 
 _IDENTITY: dict[str, Argument] = {

@@ -65,7 +65,7 @@ class BusServer(Service):
         links = list(self._links)
         for link in links:
             link.hang_up()
-        impatience = self.clock.callLater(_GOODBYE, lambda: [link.abort() for link in links])
+        impatience = self.clock.callLater(_GOODBYE, _abort, links)
         await DeferredList([link.gone.when() for link in links])
         if impatience.active():
             impatience.cancel()
@@ -86,6 +86,11 @@ class BusServer(Service):
         self._links.add(link)
         link.gone.when().addCallback(lambda _: self._links.discard(link))
         return link
+
+
+def _abort(links: list[FollowerLink]) -> None:
+    for link in links:
+        link.abort()
 
 
 class _Links(Factory):

@@ -8,6 +8,7 @@ from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
+from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
@@ -72,7 +73,7 @@ class LeaderLink(Wire):
         """Tell who waits for it."""
         self.made.fire(None)
 
-    def connectionLost(self, reason: Failure) -> None:
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Fail what waits, then say so."""
         super().connectionLost(reason)
         self._pulse.end(LinkLost("the bus connection ended"))

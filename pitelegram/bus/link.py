@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 from twisted.internet.defer import Deferred, DeferredLock, fail
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
@@ -89,7 +90,7 @@ class FollowerLink(Wire):
         return command == f"bus.{self._stage}".encode()
 
     @property
-    def connected(self) -> bool:
+    def connected(self) -> bool:  # type: ignore[override]
         """Whether calls can go out."""
         return self.transport is not None and not self.ended
 
@@ -107,7 +108,7 @@ class FollowerLink(Wire):
         self._deadline = None
         self.end("the handshake took too long")
 
-    def connectionLost(self, reason: Failure) -> None:
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Tell the leader, if it ever knew this link."""
         if self._deadline is not None and self._deadline.active():
             self._deadline.cancel()

@@ -48,7 +48,7 @@ def listen_privately(reactor: Any, path: Path, factory: Factory) -> PrivatePort:
     @raise UnsafeFile: something else than a socket of ours stands there.
     """
     clear_stale(path)
-    port = PrivatePort(os.fspath(path), factory, _BACKLOG, 0o600, reactor)
+    port = PrivatePort(os.fsencode(path), factory, _BACKLOG, 0o600, reactor)
     port.startListening()
     return port
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, TimeoutError, fail
 from twisted.internet.interfaces import IReactorTime
+from twisted.internet.protocol import connectionDone
 from twisted.logger import Logger
 from twisted.protocols import amp
 from twisted.python.failure import Failure
@@ -44,6 +45,7 @@ class Wire(amp.BinaryBoxProtocol, amp.BoxDispatcher):
     """
 
     log = Logger()
+    transport: Any = None
 
     def __init__(self, clock: IReactorTime) -> None:
         amp.BoxDispatcher.__init__(self, self)
@@ -176,11 +178,9 @@ class Wire(amp.BinaryBoxProtocol, amp.BoxDispatcher):
         return command.makeResponse({names[0]: refusal.as_json()}, self)
 
     def _declared(self, error: BusError) -> amp.RemoteAmpError:
-        for kind in type(error).__mro__:
-            if kind in WIRE_ERRORS:
-                break
+        code = next(code for kind, code in WIRE_ERRORS.items() if isinstance(error, kind))
         fatal = isinstance(error, FATAL) or not self.trusted
-        return amp.RemoteAmpError(WIRE_ERRORS[kind], str(error)[:1000], fatal)
+        return amp.RemoteAmpError(code, str(error)[:1000], fatal)
 
     # --- the stream --------------------------------------------------------------------------
 
@@ -241,7 +241,7 @@ class Wire(amp.BinaryBoxProtocol, amp.BoxDispatcher):
 
     def unhandledError(self, failure: Failure) -> None:
         """An error that nobody handled: a fault of ours, or a box that could not be written."""
-        if failure.check(amp.RemoteAmpError):
+        if isinstance(failure.value, amp.RemoteAmpError):
             # The answer to a command that wanted none.
             if failure.value.fatal:
                 self.hang_up()
@@ -249,7 +249,7 @@ class Wire(amp.BinaryBoxProtocol, amp.BoxDispatcher):
             self.log.failure("unhandled on the bus", failure)
             self.end("an internal fault")
 
-    def connectionLost(self, reason: Failure) -> None:
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Every waiting caller learns that the outcome is unknown."""
         self.ended = True
         self.transport = None

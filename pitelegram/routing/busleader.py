@@ -1,0 +1,216 @@
+"""What the leader does with a follower's requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+from twisted.internet.defer import Deferred
+from zope.interface import implementer
+
+from pitelegram.botapi.interfaces import IBotApi, ISendGate
+from pitelegram.bus.allowlist import check_call
+from pitelegram.bus.interfaces import IBusLeader, IFollowerLink
+from pitelegram.delivery.interfaces import IDelivery
+from pitelegram.errors import CertainlyUnsent, Refusal, TelegramError, Uncertain
+from pitelegram.errors import Refused as TelegramRefused
+from pitelegram.kernel.deferring import deferred
+from pitelegram.routing.owners import MessageOwners
+from pitelegram.routing.places import Places
+from pitelegram.routing.registry import Registry
+from pitelegram.routing.uploads import check_uploads
+from pitelegram.store.interfaces import IBindings
+from pitelegram.targets import TelegramTarget
+
+DOWNLOAD_LIMIT = 20 * 1000 * 1000
+"""Bytes that the Bot API gives out."""
+
+_WEIGHTS = {"send": "send", "draft": "edit", "edit": "edit", "delete": "edit", "action": "action"}
+
+
+@implementer(IBusLeader)
+@attrs.define(eq=False, kw_only=True)
+class BusLeader:
+    """See L{IBusLeader}.
+
+    @ivar uploads_of: the uploads directory of an instance id.
+    @ivar downloads: where inbound files go; private, and exists.
+    """
+
+    epoch: str
+    profile: str
+    registry: Registry
+    places: Places
+    owners: MessageOwners
+    bindings: IBindings
+    api: IBotApi
+    gate: ISendGate
+    delivery: IDelivery
+    uploads_of: Callable[[str], Path]
+    downloads: Path
+    random_bytes: Callable[[int], bytes] = attrs.field(repr=False)
+
+    # --- registration ------------------------------------------------------------------------
+
+    def register(
+        self, link: IFollowerLink, registration: dict[str, Any], restore: bool
+    ) -> Deferred[dict[str, Any]]:
+        """See L{IBusLeader.register}."""
+        return self.registry.register(link, registration, restore)
+
+    def heartbeat(self, link: IFollowerLink, state: dict[str, Any]) -> dict[str, Any]:
+        """See L{IBusLeader.heartbeat}."""
+        return self.registry.heartbeat(link, state)
+
+    def disconnect(
+        self, link: IFollowerLink, reason: str, delete_thread: bool
+    ) -> Deferred[dict[str, Any]]:
+        """See L{IBusLeader.disconnect}."""
+        return self.registry.disconnect(link, reason, delete_thread)
+
+    def lost(self, link: IFollowerLink) -> None:
+        """See L{IBusLeader.lost}."""
+        self.registry.lost(link)
+
+    # --- Telegram ----------------------------------------------------------------------------
+
+    @deferred
+    async def call_api(
+        self,
+        link: IFollowerLink,
+        request_id: str,
+        method: str,
+        params: dict[str, Any],
+        options: dict[str, Any],
+        files: Sequence[dict[str, Any]],
+    ) -> Any:
+        """See L{IBusLeader.call_api}.  One attempt; nothing is waited for."""
+        follower = self.registry.of_link(link)
+        key = follower.binding_key
+        target = self.places.target_of(key)
+
+        def owns(chat_id: int, message_id: int) -> bool:
+            return self.owners.owner(chat_id, message_id) == (key, True)
+
+        checked, kind = check_call(method, params, options, files, target, owns)
+        uploads = check_uploads(files, self.uploads_of(follower.instance_id)) if files else []
+        if target is not None and kind in _WEIGHTS:
+            await self._pass_gate(target, _WEIGHTS[kind])
+        try:
+            result = await self.api.call(method, checked, uploads)
+        except TelegramError as error:
+            raise self._as_refusal(error, kind, target) from None
+        if kind == "send" and target is not None:
+            await self._remember(target.chat_id, result, key)
+        return result
+
+    async def _pass_gate(self, target: TelegramTarget, weight: str) -> None:
+        wait = self.gate.blocked_for(target.chat_id, weight)
+        if wait > 0:
+            raise Refusal(
+                "rate-limited", "this chat may not be written to so soon", retryAfter=wait
+            )
+        await self.gate.wait(target.chat_id, weight)
+
+    def _as_refusal(
+        self, error: TelegramError, kind: str, target: TelegramTarget | None
+    ) -> Refusal:
+        if isinstance(error, Uncertain):
+            if kind == "send":
+                return Refusal("commit-unknown", "nobody can tell whether Telegram took it")
+            return Refusal("unavailable", "Telegram did not answer; it may be tried again")
+        fields: dict[str, Any] = {"errorCode": error.code, "description": error.description}
+        if isinstance(error, CertainlyUnsent):
+            if error.code != 429:
+                return Refusal("unavailable", "Telegram cannot be reached")
+            if error.retry_after is not None:
+                fields["retryAfter"] = error.retry_after
+                if target is not None:
+                    self.gate.flood(target.chat_id, error.retry_after)
+        elif not isinstance(error, TelegramRefused):
+            return Refusal("unavailable", "Telegram did not take it")
+        return Refusal("api", error.description, **fields)
+
+    async def _remember(self, chat_id: int, result: Any, binding_key: str) -> None:
+        messages = result if isinstance(result, list) else [result]
+        ids = [
+            message["message_id"]
+            for message in messages
+            if isinstance(message, dict) and type(message.get("message_id")) is int
+        ]
+        if ids:
+            await self.bindings.remember_messages(chat_id, ids, binding_key, True)
+
+    @deferred
+    async def download_file(
+        self, link: IFollowerLink, request_id: str, file_id: str
+    ) -> dict[str, Any]:
+        """See L{IBusLeader.download_file}."""
+        self.registry.of_link(link)
+        path = self.downloads / self.random_bytes(16).hex()
+        try:
+            size = await self.api.download(file_id, path, DOWNLOAD_LIMIT)
+        except TelegramError as error:
+            raise self._as_refusal(error, "free", None) from None
+        return {"path": str(path), "size": size}
+
+    def submit_delivery(
+        self, link: IFollowerLink, delivery_id: str, delivery: dict[str, Any]
+    ) -> Deferred[str]:
+        """See L{IBusLeader.submit_delivery}."""
+        follower = self.registry.of_link(link)
+        uploads = self.uploads_of(follower.instance_id)
+        return self.delivery.submit(follower.binding_key, delivery_id, delivery, uploads)
+
+    # --- other workers -----------------------------------------------------------------------
+
+    @deferred
+    async def resolve_target(self, link: IFollowerLink, selector: dict[str, Any]) -> dict[str, Any]:
+        """See L{IBusLeader.resolve_target}: by C{threadName}, case ignored, or C{threadId}."""
+        own = self.registry.of_link(link).binding_key
+        name, thread_id = selector.get("threadName"), selector.get("threadId")
+        found = [
+            binding
+            for binding in self.bindings.list()
+            if binding.binding_key != own
+            and binding.kind != "daemon"
+            and binding.target is not None
+            and (
+                binding.thread_id == thread_id
+                if type(thread_id) is int
+                else isinstance(name, str)
+                and (binding.thread_name or "").lower() == name.strip().lower() != ""
+            )
+        ]
+        if not found:
+            raise Refusal("unavailable", "there is no such Thread of another worker")
+        if len(found) > 1:
+            raise Refusal("ambiguous", "several Threads have that name")
+        if self.registry.live(found[0].binding_key) is None:
+            raise Refusal("not-live", "the worker of that Thread is not running")
+        target = found[0].target
+        assert target is not None
+        return dict(target.as_json())
+
+    @deferred
+    async def route_agent_message(
+        self, link: IFollowerLink, request_id: str, message: dict[str, Any]
+    ) -> dict[str, Any]:
+        """See L{IBusLeader.route_agent_message}; this leader does not offer it."""
+        raise Refusal("unavailable", "this leader does not pass messages between workers")
+
+    @deferred
+    async def rename_thread(
+        self, link: IFollowerLink, target: dict[str, Any], name: str
+    ) -> dict[str, Any]:
+        """See L{IBusLeader.rename_thread}; the capability is not advertised."""
+        raise Refusal("unavailable", "this leader does not rename Threads for workers")
+
+    @deferred
+    async def set_display_mode(
+        self, link: IFollowerLink, target: dict[str, Any], mode: str
+    ) -> dict[str, Any]:
+        """See L{IBusLeader.set_display_mode}; the capability is not advertised."""
+        raise Refusal("unavailable", "this leader does not change the display for workers")

@@ -1,0 +1,123 @@
+"""Becoming the owner: a code that only the operator's terminal has shown."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from pitelegram.errors import UnsafeFile
+from pitelegram.kernel import jsonio
+from pitelegram.kernel.files import read_private, write_private
+
+CODE_LENGTH = 20
+LIFE = 15 * 60
+"""Seconds that a code is good for."""
+
+TRIES = 10
+SHUT_OUT = 3600.0
+"""Seconds that a sender is not listened to after ten wrong codes."""
+
+_MOST_SENDERS = 1000
+
+
+@attrs.define
+class _Sender:
+    wrong: int
+    since: float
+
+
+@attrs.define(eq=False)
+class Pairing:
+    """The pairing file of a profile: hash and expiry of one code.
+
+    @param path: C{<agent>/telegram/pairing.<profile>}; its directory is private and exists.
+    @param clock: monotonic, for shutting senders out; and C{now} the wall clock in seconds.
+    """
+
+    _path: Path
+    _clock: IReactorTime
+    _now: Callable[[], float]
+    _senders: OrderedDict[int, _Sender] = attrs.field(factory=OrderedDict, init=False)
+    _log = Logger()
+
+    def create_code(self, random_bytes: Callable[[int], bytes]) -> str:
+        """Make a new code, keep its hash for fifteen minutes, return the code.  An old one is void.
+
+        @raise pitelegram.errors.UnsafeFile: the file cannot be written safely.
+        """
+        code = base64.b32encode(random_bytes(15)).decode("ascii")[:CODE_LENGTH]
+        record = {
+            "version": 1,
+            "sha256": _digest(code),
+            "expiresAtMs": round((self._now() + LIFE) * 1000),
+        }
+        write_private(self._path, jsonio.dumps(record))
+        return code
+
+    def is_open(self) -> bool:
+        """Whether a code is waiting that has not expired."""
+        return self._expected() is not None
+
+    def attempt(self, sender: int, code: str) -> bool:
+        """Whether C{code} is right; call L{close} once its sender is the owner.
+
+        A sender who was wrong ten times is not listened to for an hour, right or wrong.
+        """
+        expected = self._expected()
+        if expected is None or self._is_shut_out(sender):
+            return False
+        if hmac.compare_digest(expected, _digest(code.strip().upper())):
+            return True
+        self._count(sender)
+        return False
+
+    def close(self) -> None:
+        """The code is used up."""
+        self._path.unlink(missing_ok=True)
+        self._senders.clear()
+
+    def _expected(self) -> str | None:
+        try:
+            data = read_private(self._path, 4096)
+        except UnsafeFile as refusal:
+            self._log.error("the pairing file is not used: {reason}", reason=str(refusal))
+            return None
+        if data is None:
+            return None
+        try:
+            record = jsonio.loads(data)
+            digest, expires = record["sha256"], record["expiresAtMs"]
+        except (ValueError, KeyError, TypeError):
+            return None
+        if not isinstance(digest, str) or not isinstance(expires, int):
+            return None
+        return digest if self._now() * 1000 < expires else None
+
+    def _is_shut_out(self, sender: int) -> bool:
+        known = self._senders.get(sender)
+        if known is None:
+            return False
+        if self._clock.seconds() - known.since >= SHUT_OUT:
+            del self._senders[sender]
+            return False
+        return known.wrong >= TRIES
+
+    def _count(self, sender: int) -> None:
+        known = self._senders.setdefault(sender, _Sender(0, 0.0))
+        known.wrong += 1
+        known.since = self._clock.seconds()
+        self._senders.move_to_end(sender)
+        while len(self._senders) > _MOST_SENDERS:
+            self._senders.popitem(last=False)
+
+
+def _digest(code: str) -> str:
+    return hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()

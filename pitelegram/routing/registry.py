@@ -1,0 +1,301 @@
+"""The live followers: who they are, when they were heard last, and who replaces whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+from zope.interface import implementer
+
+from pitelegram.bus.interfaces import IFollowerLink
+from pitelegram.errors import BusBadRequest, Refusal, StaleGeneration
+from pitelegram.ids import ProcessBirth
+from pitelegram.kernel.deferring import deferred, spawn
+from pitelegram.kernel.keyed import KeyedLock
+from pitelegram.routing.claims import Claim, check_claim, check_replacement, is_rival
+from pitelegram.routing.interfaces import (
+    IBindingPolicy,
+    IFollower,
+    IRegistry,
+    IRegistryObserver,
+)
+from pitelegram.routing.places import Places
+from pitelegram.store.interfaces import IBindings
+from pitelegram.store.rows import Binding
+from pitelegram.targets import TelegramTarget
+from pitelegram.threads.interfaces import IThreads
+
+HEARTBEAT_MS = 1_000
+STALE_MS = 15_000
+
+
+@implementer(IFollower)
+@attrs.define(eq=False, kw_only=True)
+class Follower:
+    """See L{IFollower}."""
+
+    binding_key: str
+    kind: str
+    spec_id: str | None
+    spawn_id: str | None
+    worker_id: str
+    generation: str
+    instance_id: str
+    birth: ProcessBirth
+    link: IFollowerLink
+    state: dict[str, Any] = attrs.field(factory=dict)
+    last_heard: float
+    ready: bool = False
+
+
+@implementer(IRegistry)
+@attrs.define(eq=False)
+class Registry:
+    """See L{IRegistry}.
+
+    @param places: the picture of the bindings; it is thrown away when a binding is made.
+    @param random_bytes: for generations, worker ids and binding keys.
+    """
+
+    epoch: str
+    _bindings: IBindings
+    _places: Places
+    _threads: IThreads
+    _policy: IBindingPolicy
+    _clock: IReactorTime
+    _random_bytes: Callable[[int], bytes] = attrs.field(repr=False)
+    _live: dict[str, Follower] = attrs.field(factory=dict, init=False)
+    _by_link: dict[IFollowerLink, Follower] = attrs.field(factory=dict, init=False)
+    _observers: list[IRegistryObserver] = attrs.field(factory=list, init=False)
+    _serial: KeyedLock = attrs.field(factory=KeyedLock, init=False)
+    _log = Logger()
+
+    # --- views -------------------------------------------------------------------------------
+
+    def live(self, binding_key: str) -> Follower | None:
+        """See L{IRegistry.live}."""
+        follower = self._live.get(binding_key)
+        return follower if follower is not None and follower.link.connected else None
+
+    def followers(self) -> list[Follower]:
+        """See L{IRegistry.followers}."""
+        return [each for each in self._live.values() if each.link.connected]
+
+    def is_stale(self, binding_key: str) -> bool:
+        """See L{IRegistry.is_stale}."""
+        follower = self.live(binding_key)
+        if follower is None:
+            return True
+        return (self._clock.seconds() - follower.last_heard) * 1000 > STALE_MS
+
+    def of_link(self, link: IFollowerLink) -> Follower:
+        """Return the follower that a link belongs to.
+
+        @raise StaleGeneration: it has been replaced.
+        """
+        follower = self._by_link.get(link)
+        if follower is None:
+            raise StaleGeneration("this registration is not the current one; register again")
+        return follower
+
+    def subscribe(self, observer: IRegistryObserver) -> None:
+        """See L{IRegistry.subscribe}."""
+        self._observers.append(observer)
+
+    def target_changed(
+        self,
+        binding_key: str,
+        target: TelegramTarget | None,
+        old: TelegramTarget | None,
+        reason: str,
+    ) -> None:
+        """See L{IRegistry.target_changed}."""
+        follower = self.live(binding_key)
+        if follower is None:
+            return
+        if follower.link.registration is not None:
+            follower.link.registration["target"] = _json(target)
+        telling = follower.link.replace_target(_json(target), _json(old), reason)
+        spawn(self._log, "telling a worker its new Thread", telling)
+
+    # --- registration ------------------------------------------------------------------------
+
+    @deferred
+    async def register(
+        self, link: IFollowerLink, registration: dict[str, Any], restore: bool
+    ) -> dict[str, Any]:
+        """Take a follower in; see L{pitelegram.bus.interfaces.IBusLeader.register}."""
+        claim = check_claim(link.peer, registration, self._policy)
+        return await self._serial.run(
+            claim.directory, lambda: self._register(link, registration, claim, restore)
+        )
+
+    @deferred
+    async def _register(
+        self, link: IFollowerLink, registration: dict[str, Any], claim: Claim, restore: bool
+    ) -> dict[str, Any]:
+        binding_key = claim.binding_key or self._workspace(claim, registration, restore)
+        rivals = [
+            each for each in self.followers() if is_rival(claim, binding_key, registration, each)
+        ]
+        check_replacement(claim, registration, link, rivals)
+        if not restore:
+            await self._ensure(binding_key, claim)
+        follower = self._new_follower(link, registration, claim, binding_key)
+        await self._bindings.record_worker(
+            binding_key,
+            follower.worker_id,
+            claim.kind,
+            follower.birth.pid,
+            follower.birth.birth,
+            follower.generation,
+            follower.instance_id,
+        )
+        self._replace(link, rivals)
+        self._places.forget()
+        self._live[binding_key] = follower
+        self._by_link[link] = follower
+        return self._answer(follower, registration)
+
+    def _replace(self, link: IFollowerLink, rivals: list[Follower]) -> None:
+        before = self._by_link.get(link)
+        for follower in [*rivals, *([] if before is None else [before])]:
+            if follower.link is not link:
+                follower.link.abort()
+            self._remove(follower)
+
+    async def _ensure(self, binding_key: str, claim: Claim) -> None:
+        try:
+            await self._threads.ensure(binding_key, claim.kind, claim.directory)
+        except Refusal as refusal:
+            raise BusBadRequest(str(refusal)) from None
+
+    def _workspace(self, claim: Claim, registration: dict[str, Any], restore: bool) -> str:
+        """Find the binding of an attached worker's directory, or a new one."""
+        for binding in self._bindings.list():
+            if binding.kind != "attached" or binding.directory != claim.directory:
+                continue
+            live = self.live(binding.binding_key)
+            if live is None or is_rival(claim, "", registration, live):
+                if not restore or binding.target is not None:
+                    return binding.binding_key
+        if restore:
+            raise Refusal(
+                "workspace-binding-unavailable", "this directory has no Thread to come back to"
+            )
+        return f"ws-{self._random_bytes(8).hex()}"
+
+    def _new_follower(
+        self,
+        link: IFollowerLink,
+        registration: dict[str, Any],
+        claim: Claim,
+        binding_key: str,
+    ) -> Follower:
+        birth = ProcessBirth(registration["pid"], registration["processBirthId"])
+        last = self._bindings.last_worker(binding_key)
+        if last is not None and (last["pid"], last["birth"]) == (birth.pid, birth.birth):
+            worker_id = last["worker_id"]
+        else:
+            worker_id = f"w-{self._random_bytes(8).hex()}"
+        return Follower(
+            binding_key=binding_key,
+            kind=claim.kind,
+            spec_id=claim.spec_id,
+            spawn_id=claim.spawn_id,
+            worker_id=worker_id,
+            generation=f"g-{self._random_bytes(12).hex()}",
+            instance_id=registration["instanceId"],
+            birth=birth,
+            link=link,
+            last_heard=self._clock.seconds(),
+        )
+
+    def _answer(self, follower: Follower, registration: dict[str, Any]) -> dict[str, Any]:
+        binding = self._places.get(follower.binding_key)
+        answer = {
+            **registration,
+            "registrationGeneration": follower.generation,
+            "workerId": follower.worker_id,
+            "bindingKey": follower.binding_key,
+            "epoch": self.epoch,
+            "target": _json(None if binding is None else binding.target),
+            "heartbeatMs": HEARTBEAT_MS,
+            "staleMs": STALE_MS,
+        }
+        for name, value in _names(binding).items():
+            if value is None:
+                answer.pop(name, None)
+            else:
+                answer[name] = value
+        return answer
+
+    # --- life --------------------------------------------------------------------------------
+
+    def heartbeat(self, link: IFollowerLink, state: dict[str, Any]) -> dict[str, Any]:
+        """Note a state; the first one makes the follower ready.  Returns the roster."""
+        follower = self.of_link(link)
+        follower.last_heard = self._clock.seconds()
+        changed, follower.state = state != follower.state, state
+        if not follower.ready:
+            follower.ready = True
+            self._tell("registered", follower)
+        elif changed:
+            self._tell("state_changed", follower)
+        slots = [self._places.get(each.binding_key) for each in self.followers()]
+        own = self._places.get(follower.binding_key)
+        return {
+            "liveSlots": sorted(each.slot for each in slots if each is not None and each.slot),
+            "displayTitle": None if own is None else own.title,
+            "epoch": self.epoch,
+        }
+
+    @deferred
+    async def disconnect(
+        self, link: IFollowerLink, reason: str, delete_thread: bool
+    ) -> dict[str, Any]:
+        """A follower leaves by itself.  Its Thread stays."""
+        follower = self.of_link(link)
+        binding = self._places.get(follower.binding_key)
+        key = binding.directory if binding is not None else follower.binding_key
+        return await self._serial.run(key, lambda: self._leave(link))
+
+    @deferred
+    async def _leave(self, link: IFollowerLink) -> dict[str, Any]:
+        self._remove(self.of_link(link))
+        return {"thread": "kept"}
+
+    def lost(self, link: IFollowerLink) -> None:
+        """A connection ended."""
+        follower = self._by_link.get(link)
+        if follower is not None:
+            self._remove(follower)
+
+    def _remove(self, follower: Follower) -> None:
+        if self._by_link.get(follower.link) is follower:
+            del self._by_link[follower.link]
+        if self._live.get(follower.binding_key) is follower:
+            del self._live[follower.binding_key]
+            self._tell("lost", follower)
+
+    def _tell(self, event: str, follower: Follower) -> None:
+        for observer in list(self._observers):
+            try:
+                getattr(observer, event)(follower)
+            except Exception:
+                self._log.failure("an observer of registrations failed")
+
+
+def _json(target: TelegramTarget | None) -> dict[str, int] | None:
+    return None if target is None else target.as_json()
+
+
+def _names(binding: Binding | None) -> dict[str, str | None]:
+    return {
+        "slot": None if binding is None else binding.slot,
+        "threadName": None if binding is None else binding.thread_name,
+        "displayTitle": None if binding is None else binding.title,
+    }

@@ -1,0 +1,285 @@
+"""From journal rows to receipts: in order per destination, window by window, again until settled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+from twisted.application.service import Service
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.logger import Logger
+from zope.interface import implementer
+
+from pitelegram.kernel.deferring import deferred, spawn
+from pitelegram.routing.absence import Absence
+from pitelegram.routing.carrier import Carrier, Outcome
+from pitelegram.routing.confirming import Confirmations
+from pitelegram.routing.interfaces import (
+    IDaemonTarget,
+    IExpectation,
+    IFollower,
+    IInboxProbe,
+    INotices,
+    IRegistry,
+    IRegistryObserver,
+    IRouter,
+)
+from pitelegram.routing.lanes import DAEMON, WORKER, Destination, Entry, Lane
+from pitelegram.routing.nobody import Nobody
+from pitelegram.routing.owners import MessageOwners
+from pitelegram.routing.places import Places
+from pitelegram.routing.resolving import Resolver
+from pitelegram.store.interfaces import IBindings, IJournal
+from pitelegram.store.rows import JournalRow
+from pitelegram.targets import TelegramTarget
+
+_PATIENCE_WITH_DAEMON = 120.0
+FAILED_TEXT = "⚠️ The worker did not take a message of this Thread: {reason}"
+
+
+@implementer(IRouter, IRegistryObserver)
+@attrs.define(eq=False, slots=False)
+class Router(Service):
+    """See L{IRouter}.  What it does is driven by the rows of the journal alone.
+
+    @param places: shared with whoever else asks for targets; L{target_changed} keeps it fresh.
+    @param owners: shared likewise.
+    @param reply: sends a short best-effort text to a target that belongs to nobody.
+    @param now_ms: wall clock, as the store's.
+    """
+
+    journal: IJournal
+    bindings: IBindings
+    places: Places
+    owners: MessageOwners
+    registry: IRegistry
+    daemon: IDaemonTarget
+    expectation: IExpectation
+    probe: IInboxProbe
+    notices: INotices
+    reply: Callable[[TelegramTarget, str], Deferred[Any]]
+    clock: IReactorTime
+    now_ms: Callable[[], int]
+    _lanes: dict[Destination, Lane] = attrs.field(factory=dict, init=False)
+    _known: set[int] = attrs.field(factory=set, init=False)
+    _pumping: set[Destination] = attrs.field(factory=set, init=False)
+    _timers: dict[Destination, IDelayedCall] = attrs.field(factory=dict, init=False)
+    _log = Logger()
+
+    def __attrs_post_init__(self) -> None:
+        """Make the parts."""
+        self._resolver = Resolver(self.places, self.owners, self.daemon)
+        self._nobody = Nobody(self.bindings, self.reply, self.clock)
+        self._carrier = Carrier(
+            self.journal, self.owners, self.clock, self.now_ms, self._failed, self._settled
+        )
+        self._confirmations = Confirmations(
+            self.journal, self.registry, self.clock, self._carrier.is_unanswered
+        )
+        self._absence = Absence(
+            self.journal,
+            self.registry,
+            self.expectation,
+            self.probe,
+            self.notices,
+            self.clock,
+            self._come_back,
+            self._finish,
+            self._pump,
+        )
+
+    # --- service -----------------------------------------------------------------------------
+
+    def startService(self) -> None:
+        """Take up every unsettled row and watch the registrations."""
+        super().startService()
+        self.registry.subscribe(self)
+        self.take(self.journal.unsettled())
+
+    @deferred
+    async def stopService(self) -> None:
+        """Start nothing more; fires when no settlement is being written."""
+        Service.stopService(self)
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self._absence.stop()
+        self._confirmations.stop()
+        await self._carrier.stop()
+        await self.owners.stop()
+
+    def take(self, rows: list[JournalRow]) -> None:
+        """See L{IRouter.take}."""
+        if not self.running:
+            return
+        now, now_ms = self.clock.seconds(), self.now_ms()
+        touched: dict[Destination, Lane] = {}
+        for row in rows:
+            if row.seq not in self._known:
+                self._known.add(row.seq)
+                lane = self._place(Entry.of(row, now, now_ms))
+                touched[lane.destination] = lane
+        for lane in touched.values():
+            self._pump(lane)
+
+    def kick(self, binding_key: str | None = None) -> None:
+        """See L{IRouter.kick}."""
+        self.places.forget()
+        if not self.running:
+            return
+        for lane in list(self._lanes.values()):
+            free = [entry for entry in lane.waiting if entry.recipient is None]
+            for entry in free:
+                lane.waiting.remove(entry)
+            for entry in free:
+                self._place(entry)
+        for lane in list(self._lanes.values()):
+            self._pump(lane)
+
+    def target_changed(
+        self,
+        binding_key: str,
+        target: TelegramTarget | None,
+        old: TelegramTarget | None,
+        reason: str,
+    ) -> None:
+        """An observer for L{pitelegram.threads.interfaces.IThreads.subscribe}."""
+        self.kick(binding_key)
+
+    # --- registrations -----------------------------------------------------------------------
+
+    def registered(self, follower: IFollower) -> None:
+        """Confirm what has settled, then send what waits."""
+        if self.running:
+            self._confirmations.start(follower.binding_key)
+            self._pump_worker(follower.binding_key)
+
+    def state_changed(self, follower: IFollower) -> None:
+        """Nothing: a worker's state does not decide about its rows."""
+
+    def lost(self, follower: IFollower) -> None:
+        """Nothing on its connection can be answered any more."""
+        if not follower.link.connected:
+            self._carrier.forget_link(follower.link)
+        if self.running:
+            self._pump_worker(follower.binding_key)
+
+    def _pump_worker(self, binding_key: str) -> None:
+        lane = self._lanes.get(Destination(WORKER, binding_key))
+        if lane is not None:
+            self._pump(lane)
+
+    # --- lanes -------------------------------------------------------------------------------
+
+    def _place(self, entry: Entry) -> Lane:
+        destination = self._resolver.resolve(entry)
+        lane = self._lanes.get(destination)
+        if lane is None:
+            lane = self._lanes[destination] = Lane(destination)
+        lane.put(entry)
+        return lane
+
+    def _pump(self, lane: Lane) -> None:
+        if not self.running or lane.destination in self._pumping:
+            return
+        self._pumping.add(lane.destination)
+        try:
+            if lane.destination.kind == WORKER:
+                self._pump_to_worker(lane)
+            else:
+                self._pump_here(lane)
+        finally:
+            self._pumping.discard(lane.destination)
+        if lane.idle and self._lanes.get(lane.destination) is lane:
+            del self._lanes[lane.destination]
+            self._absence.back(lane)
+
+    def _pump_to_worker(self, lane: Lane) -> None:
+        follower = self.registry.live(lane.destination.key)
+        if follower is None:
+            self._absence.look_after(lane)
+            return
+        if not follower.ready or self._absence.is_probing(lane):
+            return
+        self._absence.back(lane)
+        while lane.waiting and self._is_due(lane) and self._carrier.room(follower.link):
+            entry = lane.start()
+            spawn(self._log, "carrying an update", self._carry(lane, entry, follower))
+
+    def _pump_here(self, lane: Lane) -> None:
+        while lane.waiting and not lane.flying and self._is_due(lane):
+            entry = lane.start()
+            spawn(self._log, "serving an update", self._serve(lane, entry))
+
+    def _is_due(self, lane: Lane) -> bool:
+        wait = lane.waiting[0].not_before - self.clock.seconds()
+        if wait <= 0:
+            return True
+        timer = self._timers.pop(lane.destination, None)
+        if timer is not None and timer.active():
+            timer.cancel()
+        self._timers[lane.destination] = self.clock.callLater(wait, self._timer_fired, lane)
+        return False
+
+    def _timer_fired(self, lane: Lane) -> None:
+        self._timers.pop(lane.destination, None)
+        self._pump(lane)
+
+    # --- one row -----------------------------------------------------------------------------
+
+    async def _carry(self, lane: Lane, entry: Entry, follower: IFollower) -> None:
+        outcome = Outcome.AGAIN
+        try:
+            outcome = await self._carrier.carry(entry, follower)
+        finally:
+            lane.end(entry)
+            if outcome is Outcome.AGAIN:
+                self._come_back(entry)
+            else:
+                self._known.discard(entry.seq)
+            self._pump(lane)
+
+    async def _serve(self, lane: Lane, entry: Entry) -> None:
+        try:
+            if lane.destination.kind == DAEMON:
+                await self._serve_daemon(entry)
+            elif not self._nobody.settles(entry):
+                entry.not_before = self.clock.seconds() + 1.0
+                lane.end(entry)
+                self._come_back(entry)
+                return
+        except CancelledError:
+            raise
+        except Exception:
+            self._log.failure("the daemon failed at an update of kind {kind}", kind=entry.row.kind)
+        lane.end(entry)
+        self._finish(entry)
+        self._pump(lane)
+
+    async def _serve_daemon(self, entry: Entry) -> None:
+        callback_id = entry.row.callback_id
+        if callback_id is not None and not await self.journal.claim_callback(callback_id):
+            return
+        handling = self.daemon.handle(entry.row.kind, entry.update())
+        await handling.addTimeout(_PATIENCE_WITH_DAEMON, self.clock)
+
+    def _come_back(self, entry: Entry) -> None:
+        lane = self._place(entry)
+        self._pump(lane)
+
+    def _finish(self, entry: Entry) -> None:
+        self._known.discard(entry.seq)
+        self._carrier.settle(entry)
+
+    def _settled(self, binding_keys: set[str]) -> None:
+        if self.running:
+            self._confirmations.settled(binding_keys)
+
+    def _failed(self, entry: Entry, reason: str) -> None:
+        if entry.recipient is not None:
+            posting = self.notices.post(
+                entry.recipient, FAILED_TEXT.format(reason=reason), f"failed-{entry.seq}"
+            )
+            spawn(self._log, "telling of a failed update", posting)
