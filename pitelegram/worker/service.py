@@ -58,7 +58,7 @@ class WorkerService(Service):
         self.parts = parts(self._pi_ended, self.stop_soon)
         self._bus = bus(self.parts)
         self._choice = choice
-        self._ending: Deferred[Any] | None = None
+        self._ending = False
         self._retention: IDelayedCall | None = None
         self._refusals = 0
         self._refused_at = 0
@@ -103,7 +103,7 @@ class WorkerService(Service):
         parts.after_run(self._after_run)
         parts.report.ready = True
         parts.orders.kick()
-        if self._ending is None:
+        if not self._ending:
             parts.queue.open()
         parts.changed()
 
@@ -136,8 +136,8 @@ class WorkerService(Service):
 
     def stop_soon(self, drain: bool, seconds: float) -> None:
         """Begin the end; asked again it can only become quicker."""
-        if self._ending is None:
-            self._ending = spawn(self._log, "stopping", self._stop(drain, seconds))
+        if self._begin_end():
+            spawn(self._log, "stopping", self._stop(drain, seconds))
         elif self.parts.ladder.phase is not None:
             spawn(self._log, "stopping", self.parts.ladder.stop(drain, seconds))
 
@@ -157,12 +157,9 @@ class WorkerService(Service):
         made = self.parts.registration.made
         self._refusals = self._refusals + 1 if made == self._refused_at else 1
         self._refused_at = made
-        if self._refusals >= REFUSALS and self._ending is None:
-            self._log.error(
-                "the leader refuses this worker's credential: {reason}", reason=str(error)
-            )
-            work = self._stop(True, REFUSED_SECONDS, EXIT_REFUSED)
-            self._ending = spawn(self._log, "stopping", work)
+        if self._refusals >= REFUSALS and self._begin_end():
+            self._log.error("the leader refuses this worker: {reason}", reason=str(error))
+            spawn(self._log, "stopping", self._stop(True, REFUSED_SECONDS, EXIT_REFUSED))
 
     def _pi_ended(self, reason: str) -> None:
         self.parts.report.ready = False
@@ -171,8 +168,13 @@ class WorkerService(Service):
             self._end(EXIT_PI_ENDED, reason)
 
     def _end(self, code: int, reason: str) -> None:
-        if self._ending is None:
-            self._ending = spawn(self._log, "ending", self._finish(code, reason))
+        if self._begin_end():
+            spawn(self._log, "ending", self._finish(code, reason))
+
+    def _begin_end(self) -> bool:
+        """Whether the end begins now; it begins once."""
+        first, self._ending = not self._ending, True
+        return first
 
     async def _stop(self, drain: bool, seconds: float, code: int = EXIT_STOPPED) -> None:
         words = await self.parts.ladder.stop(drain, seconds)
