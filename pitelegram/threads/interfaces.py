@@ -7,6 +7,8 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from zope.interface import Interface
 
+from pitelegram.targets import TelegramTarget
+
 
 class IThreads(Interface):
     """Slots, names, titles and Threads of bindings (C{threads.provision.Threads}, a Service)."""
@@ -30,10 +32,38 @@ class IThreads(Interface):
         """A C{forum_topic_created} service message by the bot: settles a lost answer."""
 
     def subscribe(observer: Any) -> None:
-        """C{observer(binding_key, target, old_target, reason)} after each committed change."""
+        """C{observer(binding_key, target, old_target, reason)} after each committed change.
+
+        C{reason}: C{created}, C{recreated} (after a loss: to be told to the user), C{lost},
+        C{served}, C{unserved}, C{reassigned}, C{restored}, C{mode}, C{owner}.
+        """
+
+    def destination(binding_key: str) -> TelegramTarget | None:
+        """Where messages of a binding go now: its target, or None.
+
+        For C{daemon} in classic mode it is the private chat itself, which stays free for workers.
+        """
+
+    def kick() -> None:
+        """An owner was paired, or a worker came or went: look again what is missing."""
 
     def serve(binding_key: str) -> Deferred[None]:
-        """Classic mode (D20): this binding gets the private chat itself."""
+        """Classic mode (D20): this binding gets the private chat itself.
+
+        @raise pitelegram.errors.Refusal: C{unavailable} where that cannot be.
+        """
+
+    def unserve() -> Deferred[None]:
+        """Classic mode: nobody has the chat, until C{serve}."""
+
+    def title(binding_key: str) -> str:
+        """What the Thread of a binding is to be called."""
+
+    def retitle(binding_key: str, busy: bool = False) -> Deferred[None]:
+        """Rename the Thread of a binding, if its title is to be another one now."""
+
+    def lost(binding_key: str, target: TelegramTarget) -> Deferred[bool]:
+        """A Thread is proven gone: clear it, make one new; False if it was another by then."""
 
     def reassign(binding_key: str, chat_id: int, thread_id: int | None) -> Deferred[bool]:
         """Give a Thread to another binding (compare-and-swap under the epoch)."""
