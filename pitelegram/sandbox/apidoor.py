@@ -81,13 +81,12 @@ class ApiDoor:
 
     @deferred
     async def _serve(self, request: Request, method: str) -> None:
+        problem: ApiError | None = None
         try:
             parameters = read_parameters(request)
             method = method or parameters.text("method")
         except ApiError as error:
             parameters, problem = Parameters({}), error
-        else:
-            problem = None
         name = self._methods.name_of(method) or method
         call = Call(name, parameters.values)
         self.calls.append(call)

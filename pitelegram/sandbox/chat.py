@@ -110,11 +110,10 @@ class SandboxChat:
         @param album: C{media_group_id}.
         @param extra: further members of the message (C{quote}, C{forward_origin} …).
         """
-        starts = thread is None and self.world.topics_enabled and self.world.users_create_topics
-        if starts and reply_to is not None and reply_to in self.chat.messages:
+        if thread is None and reply_to in self.chat.messages:
             thread = self.chat.messages[reply_to].thread_id
-            starts = thread is None
-        if starts and text and not text.startswith("/"):
+        starts = self.world.topics_enabled and self.world.users_create_topics
+        if starts and thread is None and text and not text.startswith("/"):
             thread = self.user_creates_thread(implicit_name(text), implicit=True).thread_id
         if attachment is None:
             pieces = [text[i : i + MAX_TEXT] for i in range(0, len(text), MAX_TEXT)]

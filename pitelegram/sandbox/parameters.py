@@ -94,7 +94,7 @@ class Parameters:
         except ValueError:
             raise bad_request(f"can't parse {name} JSON object")
         if kind is not None and parsed is not None and not isinstance(parsed, kind):
-            word = {dict: "an Object", list: "an Array"}.get(kind, kind.__name__)
+            word = "an Object" if kind is dict else "an Array"
             raise bad_request(f'parameter "{name}" must be {word}')
         return parsed
 

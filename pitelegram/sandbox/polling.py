@@ -76,7 +76,7 @@ class Poller:
 
         @raise ApiError: 409 when displaced later.
         """
-        limit = min(max(limit, 1), MAX_LIMIT) if limit else MAX_LIMIT
+        limit = min(max(limit, 1), MAX_LIMIT)
         timeout = min(max(timeout, 0), MAX_TIMEOUT)
         limit, timeout = self._slowed(offset, limit, timeout)
         batch = self._world.updates.take(offset, limit)

@@ -165,7 +165,8 @@ def _answer(request: Request, value: Any, code: int = 200) -> None:
 
 
 def _argument(request: Request, name: str) -> str:
-    values = (request.args or {}).get(name.encode(), [b""])
+    given: dict[bytes, list[bytes]] = request.args or {}
+    values = given.get(name.encode(), [b""])
     return values[0].decode("utf-8", "replace")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import attrs
@@ -114,12 +115,8 @@ def topic_of(world: World, parameters: Parameters) -> tuple[Chat, Thread]:
 def _reply_target(chat: Chat, reply: dict[str, Any]) -> tuple[Message | None, dict[str, Any]]:
     if not reply:
         return None, {}
-    number = reply.get("message_id")
-    target = (
-        chat.messages.get(int(number))
-        if str(number).isdecimal() and str(number).isascii()
-        else None
-    )
+    number = str(reply.get("message_id"))
+    target = chat.messages.get(int(number) if re.fullmatch("[0-9]{1,19}", number) else 0)
     if target is None:
         if reply.get("allow_sending_without_reply"):
             return None, {}

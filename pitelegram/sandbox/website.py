@@ -6,13 +6,14 @@ from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
-from twisted.internet.interfaces import IReactorTime
+from twisted.internet.interfaces import IPushProducer, IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.web.http import Request
+from zope.interface import implementer
 
 from pitelegram.kernel.jsonio import dumps, loads
 from pitelegram.sandbox.actions import PAGE_ACTIONS, BadArguments, perform
-from pitelegram.sandbox.apidoor import send_bytes
+from pitelegram.sandbox.apidoor import close, send_bytes
 from pitelegram.sandbox.chat import SandboxChat
 from pitelegram.sandbox.guard import refuse
 from pitelegram.sandbox.world import Event
@@ -20,6 +21,7 @@ from pitelegram.sandbox.world import Event
 SNAPSHOT_MESSAGES = 1000
 HEARTBEAT = 15.0
 MAX_BODY = 1024 * 1024
+MAX_UNREAD = 8 * 1024 * 1024
 _TYPES = {
     "index.html": "text/html; charset=utf-8",
     "app.js": "text/javascript; charset=utf-8",
@@ -27,6 +29,36 @@ _TYPES = {
     "view.js": "text/javascript; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
 }
+
+
+@implementer(IPushProducer)
+class _Stream:
+    """One page's stream.  A page that does not read is cut off; it gets everything when it is back."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._paused = False
+        self._unread = 0
+
+    def send(self, record: bytes) -> None:
+        """Write, or end the stream when too much waits already."""
+        self._unread = self._unread + len(record) if self._paused else 0
+        if self._unread > MAX_UNREAD:
+            self.stopProducing()
+        else:
+            self._request.write(record)
+
+    def pauseProducing(self) -> None:
+        """The page does not keep up."""
+        self._paused = True
+
+    def resumeProducing(self) -> None:
+        """It has read everything."""
+        self._paused = False
+
+    def stopProducing(self) -> None:
+        """End the stream."""
+        close(self._request, abort=True)
 
 
 class Website:
@@ -38,7 +70,7 @@ class Website:
 
     def __init__(self, chat: SandboxChat, clock: IReactorTime) -> None:
         self._chat = chat
-        self._streams: set[Request] = set()
+        self._streams: set[_Stream] = set()
         self._stop_observing: Callable[[], None] | None = None
         self._heartbeat = LoopingCall(self._beat)
         self._heartbeat.clock = clock
@@ -54,8 +86,8 @@ class Website:
             self._stop_observing()
             self._heartbeat.stop()
         self._stop_observing = None
-        for request in list(self._streams):
-            request.loseConnection()
+        for stream in list(self._streams):
+            stream.stopProducing()
 
     def handle(self, request: Request, name: str) -> None:
         """Answer a request below the page's address."""
@@ -88,19 +120,21 @@ class Website:
     def _stream(self, request: Request) -> None:
         request.setHeader("Content-Type", "text/event-stream; charset=utf-8")
         request.setHeader("X-Accel-Buffering", "no")
-        request.write(_record("snapshot", self.snapshot()))
-        self._streams.add(request)
-        request.notifyFinish().addBoth(lambda _: self._streams.discard(request))
+        stream = _Stream(request)
+        self._streams.add(stream)
+        request.notifyFinish().addBoth(lambda _: self._streams.discard(stream))
+        request.registerProducer(stream, True)
+        stream.send(_record("snapshot", self.snapshot()))
 
     def _tell(self, event: Event) -> None:
         if event.get("chat_id", self._chat.chat.chat_id) != self._chat.chat.chat_id:
             return
-        for request in list(self._streams):
-            request.write(_record("change", event))
+        for stream in list(self._streams):
+            stream.send(_record("change", event))
 
     def _beat(self) -> None:
-        for request in list(self._streams):
-            request.write(b": still here\n\n")
+        for stream in list(self._streams):
+            stream.send(b": still here\n\n")
 
     def _media(self, request: Request, file_id: str) -> None:
         file = self._chat.world.files.get(file_id)

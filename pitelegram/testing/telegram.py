@@ -65,6 +65,16 @@ class Sandbox(SandboxTelegram):
 
         return self.when(find, timeout)
 
+    def press(self, label: str, thread: int | None | str = "any") -> str:
+        """The owner presses the newest button of that label; return the callback query's id.
+
+        @raise LookupError: if no message has it.
+        """
+        for message in reversed(self.chat.from_bot(thread)):
+            if any(button["text"] == label for row in message.keyboard for button in row):
+                return self.chat.user_presses(message.message_id, label=label)
+        raise LookupError(f"no message has a button {label!r}")
+
     @deferred
     async def when(self, find: Callable[[], Any], timeout: float = DEADLINE) -> Any:
         """Fire with what C{find} returns as soon as it is true; it is asked at each event.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import socket
 from typing import Any
 
 from pitelegram.kernel.deferring import deferred
@@ -273,6 +274,27 @@ class EventStreamTests(WireTestCase):
         self.assertEqual([m["text"] for m in records[0][1]["messages"]], ["/before"])
         self.assertEqual([r[1]["message"]["text"] for r in records[1:]], ["/after <b>", "answer"])
         self.sandbox.startService()
+
+    @deferred
+    async def test_a_page_that_does_not_read_is_cut_off(self) -> None:
+        """Events do not pile up without end for a page that stopped reading."""
+        connected = self.sandbox.chat.world.seq
+        path = f"/{self.sandbox.page_token}/events"
+        head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n\r\n".encode()
+        lazy = socket.create_connection(("127.0.0.1", self.port))
+        self.addCleanup(lazy.close)
+        lazy.sendall(head)
+        streams = self.sandbox._website._streams
+        while not streams:
+            await self.call("getMe")
+        for _ in range(10_000):
+            self.sandbox.chat.user_sends("/" + "x" * 4000)
+            if not streams or self.sandbox.chat.world.seq - connected > 8000:
+                break
+            if self.sandbox.chat.world.seq % 500 == 0:
+                await self.call("getMe")
+        await self.call("getMe")
+        self.assertFalse(streams)
 
 
 class MultipartTests(WireTestCase):

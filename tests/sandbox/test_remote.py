@@ -79,6 +79,17 @@ class ControlTests(WireTestCase):
         self.assertEqual((await waiting).text, "answer")
 
     @deferred
+    async def test_pressing_in_process(self) -> None:
+        """The newest button of a label is pressed; a label that is nowhere is an error."""
+        keyboard = {"inline_keyboard": [[{"text": "go", "callback_data": "d"}]]}
+        for text in "ab":
+            await self.call("sendMessage", chat_id=self.owner, text=text, reply_markup=keyboard)
+        self.sandbox.press("go")
+        query = self.sandbox.chat.world.updates.pending()[-1]["callback_query"]
+        self.assertEqual(query["message"]["text"], "b")
+        self.assertRaises(LookupError, self.sandbox.press, "stop")
+
+    @deferred
     async def test_faults_and_network(self) -> None:
         """Faults and the network can be switched; calls can be read."""
         await self.client.fault("getMe", "error", code=418, description="teapot")
