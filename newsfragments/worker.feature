@@ -1,0 +1,1 @@
+A worker process keeps each prompt until Pi has dealt with it and each answer until the leader has it: killed at any moment, nothing runs twice, and what is uncertain is shown with a 🔁 Send again button.

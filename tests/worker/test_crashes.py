@@ -1,0 +1,178 @@
+"""Killed before or after any commit, again and again: each prompt runs once or is uncertain."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from pitelegram.store.inbox import Inbox
+from pitelegram.testing.pihost import FakePiHost
+from pitelegram.testing.worker import WorkerRig
+
+READS = frozenset({"row", "rows", "answers", "ledger", "get_meta"})
+
+
+class WritingPi(FakePiHost):
+    """A fake Pi that keeps a session file as the real one does."""
+
+    def __init__(self, clock: Clock, file: Path) -> None:
+        super().__init__(clock, str(file))
+        self._file = file
+        self._entries = 0
+        self.stopped = False
+
+    def _tell(self, name: str, *arguments: Any) -> None:
+        if self.stopped:
+            return
+        if name == "user_message":
+            self._write({"role": "user", "content": arguments[0]})
+        elif name == "assistant_message":
+            self._write(arguments[0])
+        super()._tell(name, *arguments)
+
+    def _write(self, message: dict[str, Any]) -> None:
+        if not self._file.exists():
+            header = {"type": "session", "version": 3, "id": "fake-1", "cwd": "/"}
+            self._file.write_text(json.dumps(header) + "\n")
+        self._entries += 1
+        entry = {"type": "message", "id": f"e{id(self)}-{self._entries}", "message": message}
+        with self._file.open("a") as file:
+            file.write(json.dumps(entry) + "\n")
+
+
+class DyingInbox:
+    """An inbox whose process is killed at its C{n}-th write: just before the commit, or just after.
+
+    @ivar dead: whether that has happened; nothing is stored any more.
+    """
+
+    def __init__(self, real: Inbox, writes: int, after: bool) -> None:
+        self._real = real
+        self._left = writes
+        self._after = after
+        self.dead = False
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._real, name)
+        return method if name in READS else lambda *a, **k: self._write(method, *a, **k)
+
+    def _write(self, method: Any, *arguments: Any, **options: Any) -> Deferred[Any]:
+        if self.dead:
+            return Deferred()
+        self._left -= 1
+        if self._left > 0:
+            return method(*arguments, **options)
+        self.dead = True
+        if self._after:
+            method(*arguments, **options)
+        return Deferred()
+
+
+class Crashes(SynchronousTestCase):
+    """One binding through many short lives."""
+
+    PROMPTS = 6
+
+    def test_random_lives(self) -> None:
+        """Whatever the moment of each kill."""
+        outcomes = {"answered": 0, "uncertain": 0}
+        for seed in range(150):
+            self.random = Random(seed)
+            self.rig = WorkerRig(Path(self.mktemp()).resolve())
+            self.unreceipted = list(range(1, self.PROMPTS + 1))
+            self.outbox: dict[str, Any] = {}
+            try:
+                for _ in range(self.random.randint(1, 6)):
+                    self._life(self.random.randint(1, 14))
+                self._life(10**6, last=True)
+                for name, number in self._check().items():
+                    outcomes[name] += number
+            except AssertionError as error:
+                raise AssertionError(f"seed {seed}: {error}") from error
+            finally:
+                self.rig.database.close()
+        # Both endings must have been tried, or this test would prove nothing.
+        self.assertGreater(min(outcomes.values()), 20, outcomes)
+
+    def _life(self, writes: int, last: bool = False) -> None:
+        """One process, from its start to its end, with the operator's messages in between."""
+        rig, random = self.rig, self.random
+        dying = DyingInbox(Inbox(rig.database), writes, random.random() < 0.5)
+        rig.inbox = dying  # type: ignore[assignment]
+        pi = WritingPi(rig.clock, rig.base / "session.jsonl")
+        rig.start(pi)
+        for _ in range(60 if last else random.randint(1, 12)):
+            self._keep()
+            if dying.dead:
+                break
+            self._act(last)
+        self._keep()
+        if not last and random.random() < 0.5:
+            self._outlive(pi)
+        pi.stopped = True
+        rig.crash()
+
+    def _act(self, last: bool) -> None:
+        if self.unreceipted and (last or self.random.random() < 0.6):
+            self._forward(self.unreceipted[0])
+        if last or self.random.random() < 0.4:
+            for name in ("a", "b"):
+                self.rig.host.open_gate(name)
+        self.rig.run(self.random.choice((0.05, 0.1, 0.3)))
+
+    def _forward(self, number: int) -> None:
+        """As the leader does: the same update is offered until there is a receipt."""
+        gate = ("", "[[gate a]] ", "[[gate b]] ")[number % 3]
+        text = f"p{number} {gate}[[say 'done p{number}.']]"
+        body = {"message_id": number, "chat": {"id": 100}, "text": text}
+        self.rig.forward("message", body, update_id=number)
+        if self.rig.receipt.called:
+            self.assertEqual(self.successResultOf(self.rig.receipt), ("accepted", ""))
+            self.unreceipted.remove(number)
+
+    def _outlive(self, pi: WritingPi) -> None:
+        """A killed worker's Pi may still finish what it does: nobody hears of it."""
+        pi._observers.clear()
+        for name in ("a", "b"):
+            pi.open_gate(name)
+        self.rig.run(0.1)
+
+    def _keep(self) -> None:
+        """What was submitted stays in the leader's outbox; an id keeps its content."""
+        for name, delivery in self.rig.link.submitted:
+            known = self.outbox.setdefault(name, delivery)
+            self.assertEqual(known["calls"], delivery["calls"], name)
+
+    def _check(self) -> dict[str, int]:
+        inbox = Inbox(self.rig.database)
+        self.assertEqual(self.unreceipted, [])
+        self.assertEqual(inbox.rows("admitted", "held", "handed"), [])
+        self.assertEqual(inbox.answers(), [])
+        lines = (self.rig.base / "session.jsonl").read_text().splitlines()[1:]
+        messages = [json.loads(line)["message"] for line in lines]
+        users = [message["content"] for message in messages if message["role"] == "user"]
+        found = {"answered": 0, "uncertain": 0}
+        for number in range(1, self.PROMPTS + 1):
+            ran = sum(f"p{number} " in text for text in users)
+            answered = self._count("final-", f"done p{number}.")
+            uncertain = self._count("uncertain-", f"p{number} ")
+            self.assertEqual(answered + uncertain, 1, f"p{number}: {answered} answers")
+            self.assertIn(ran, (1,) if answered else (0, 1), f"p{number} ran {ran} times")
+            found["answered"] += answered
+            found["uncertain"] += uncertain
+        return found
+
+    def _count(self, prefix: str, text: str) -> int:
+        """How many deliveries with that prefix hold the text."""
+        return sum(
+            call["params"]["text"].count(text)
+            for name, delivery in self.outbox.items()
+            if name.startswith(prefix)
+            for call in delivery["calls"]
+        )
