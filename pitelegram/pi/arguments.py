@@ -118,7 +118,8 @@ def prompt_arguments(
 
 
 def _image(image: Mapping[str, Any]) -> dict[str, str]:
-    data, kind = image.get("data"), image.get("mimeType")
+    shaped = isinstance(image, Mapping)
+    data, kind = (image.get("data"), image.get("mimeType")) if shaped else (None, None)
     if not (isinstance(data, str) and isinstance(kind, str) and kind.startswith("image/")):
         raise PiRefused("a picture of this prompt has no data or no image type")
     return {"type": "image", "data": data, "mimeType": kind}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from twisted.internet.defer import Deferred, DeferredLock, TimeoutError
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorProcess, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -27,12 +27,12 @@ from pitelegram.pi.events import EventStream
 from pitelegram.pi.interfaces import IPiHost
 from pitelegram.pi.launch import LaunchPlan, early_exit, spawn_failure
 from pitelegram.pi.life import Life, LifeCycle
+from pitelegram.pi.prompting import PromptLine
 from pitelegram.pi.stopping import Processes, StopLadder, SystemProcesses
 
 _log = Logger()
 
 START_SECONDS = 30.0
-PROMPT_SECONDS = 600.0
 COMMAND_SECONDS = 30.0
 LOCK_FD = 3
 """The descriptor under which Pi inherits its binding's lock."""
@@ -102,9 +102,9 @@ class RpcPiHost:
         self._spare = spare
         self._life = LifeCycle()
         self._stopped: OneShot[str] | None = None
-        self._turn = DeferredLock()
+        self._prompts = PromptLine(clock)
         self._dialogs = OpenDialogs(clock)
-        self._aborts = 0
+        self._aborting: OneShot[None] | None = None
         self._events = EventStream(self._answered, self._asked)
         self._child = PiChild(clock, self._events.received, redact)
         self._channel = Channel(clock, self._child.write, redact)
@@ -118,6 +118,11 @@ class RpcPiHost:
     def counts(self) -> dict[str, int]:
         """Records read, those that were odd, and answers that came too late."""
         return {**self._events.counts, "late": self._channel.late}
+
+    @property
+    def stderr_tail(self) -> str:
+        """The last of Pi's standard error, redacted: often the only reason for an exit."""
+        return self._child.stderr_tail
 
     def subscribe(self, observer: Any) -> None:
         """See L{IPiHost}."""
@@ -135,7 +140,7 @@ class RpcPiHost:
             raise
         self._ended_later()
         try:
-            data = await self._channel.request("get_state", {}, START_SECONDS)
+            data = await self._ask_state(START_SECONDS)
         except (PiGone, PiRefused):
             raise await self._start_failure()
         if self._life.now is not Life.STARTING:
@@ -154,21 +159,14 @@ class RpcPiHost:
         not answer for so long may have been taken (C{PiGone}).
         """
         arguments = prompt_arguments(message, lane, images)
-        self._life.require_ready()
-        await self._take_turn()
-        reply: OneShot[Any] = OneShot()
-        try:
+
+        def write() -> Deferred[Any]:
             self._life.require_ready()
-            answer = self._channel.request("prompt", arguments, None, rpc_id)
-        except BaseException:
-            self._turn.release()
-            raise
-        answer.addBoth(self._turn_over, reply)
-        try:
-            data = await reply.when().addTimeout(PROMPT_SECONDS, self._clock)
-        except TimeoutError:
-            raise PiGone("Pi did not answer a prompt in time")
-        return str(data.get("disposition", "started"))
+            return self._channel.request("prompt", arguments, None, rpc_id)
+
+        self._life.require_ready()
+        data = await self._prompts.give(write)
+        return str(data.get("disposition", "started")) if isinstance(data, dict) else "started"
 
     @deferred
     async def abort(self) -> dict[str, Any]:
@@ -264,42 +262,47 @@ class RpcPiHost:
             self._child.signal(signal.SIGKILL)
         words = await self._child.ended.when()
         if hung:
-            return LaunchFailed(f"Pi gave no answer within {START_SECONDS:.0f} s of its start")
+            return LaunchFailed(
+                f"Pi gave no usable answer within {START_SECONDS:.0f} s of its start"
+            )
         return early_exit(self._child.exit_code, words, self._child.stderr_tail)
 
-    @deferred
-    async def _take_turn(self) -> None:
-        try:
-            await self._turn.acquire().addTimeout(PROMPT_SECONDS, self._clock)
-        except TimeoutError:
-            raise PiRefused("an earlier message is still being taken; this one was not given to Pi")
-
-    def _turn_over(self, result: Any, reply: OneShot[Any]) -> None:
-        """Pi answered, or is gone: only now may the next prompt be written."""
-        self._turn.release()
-        reply.fire(result)
-
     async def _abort(self) -> dict[str, Any]:
-        waits = not self._turn.locked
-        if waits:
-            await self._turn.acquire()
-        self._aborts += 1
+        """Abort, or join the abort that is under way (whose caller gets the queue)."""
+        if self._aborting is not None:
+            await self._aborting.when()
+            return {"steering": [], "followUp": []}
+        self._aborting = over = OneShot[None]()
+        try:
+            queued = await self._abort_now()
+        except BaseException:
+            self._aborting = None
+            over.fire(Failure())
+            raise
+        self._aborting = None
+        over.fire(None)
+        return queued
+
+    async def _abort_now(self) -> dict[str, Any]:
+        resume = await self._prompts.pause()
         try:
             for record in self._dialogs.cancel_all():
                 self._send(record)
             queued = await self._channel.request("clear_queue", {}, COMMAND_SECONDS)
             await self._channel.request("abort", {}, COMMAND_SECONDS)
         finally:
-            self._aborts -= 1
-            if waits:
-                self._turn.release()
+            resume()
         return queued
 
     async def _refresh(self) -> dict[str, Any]:
-        self._events.projection.replace(
-            await self._channel.request("get_state", {}, COMMAND_SECONDS)
-        )
+        self._events.projection.replace(await self._ask_state(COMMAND_SECONDS))
         return self.state
+
+    async def _ask_state(self, timeout: float) -> dict[str, Any]:
+        data = await self._channel.request("get_state", {}, timeout)
+        if not isinstance(data, dict) or not isinstance(data.get("sessionId"), str):
+            raise PiRefused("Pi's state is not understood; is this a supported version?")
+        return data
 
     async def _stop(self, grace: float) -> str:
         if self.pid is None:
@@ -328,7 +331,9 @@ class RpcPiHost:
         cannot be shown, a dialog is cancelled at once.
         """
         if request.get("method") in METHODS and (
-            self._aborts or self._life.now is Life.STOPPING or not self._dialogs.opened(request)
+            self._aborting is not None
+            or self._life.now is Life.STOPPING
+            or not self._dialogs.opened(request)
         ):
             record = cancelled(request)
             if record is not None:

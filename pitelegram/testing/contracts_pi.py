@@ -191,7 +191,8 @@ class PiHostContract:
         await self.assertFailure(host.prompt("p1", "x", "urgent"), PiRefused)
         await self.assertFailure(host.prompt("p2", None, "normal"), PiRefused)
         picture = {"data": "x", "mimeType": "text/plain"}
-        await self.assertFailure(host.prompt("p3", "x", "normal", [picture]), PiRefused)
+        for odd in (picture, None, {}):
+            await self.assertFailure(host.prompt("p3", "x", "normal", [odd]), PiRefused)
 
     @deferred
     async def test_new_session(self: Any) -> None:

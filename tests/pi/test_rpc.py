@@ -12,7 +12,8 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.errors import LaunchFailed, PiGone, PiRefused
-from pitelegram.pi.rpc import PROMPT_SECONDS, START_SECONDS, RpcPiHost
+from pitelegram.pi.prompting import PROMPT_SECONDS
+from pitelegram.pi.rpc import START_SECONDS, RpcPiHost
 from pitelegram.testing.pihost import PiRecorder
 from pitelegram.testing.spawner import FakeProcess, FakeSpawner
 
@@ -140,6 +141,16 @@ class RpcPiHostTests(SynchronousTestCase):
         self.assertFalse(error.permanent)
         self.assertIn("30 s", str(error))
 
+    def test_odd_state(self) -> None:
+        """A program that answers something else than a state is no Pi."""
+        for data in ([], {}, {"sessionId": 5}):
+            self.host = self.make()
+            started = self.host.start()
+            self.respond(self.sent()[0], data=data)
+            self.assertEqual(self.process.signals, [9])
+            self.process.exit(None, 9)
+            self.failureResultOf(started, LaunchFailed)
+
     def test_stopped_while_starting(self) -> None:
         """A stop during the start ends Pi, and the start fails."""
         started, stopped = self.host.start(), self.host.stop(4)
@@ -235,6 +246,27 @@ class RpcPiHostTests(SynchronousTestCase):
         self.assertEqual(self.successResultOf(aborted), {"steering": ["a"], "followUp": []})
         self.assertEqual(self.sent()[-1]["id"], "p1")
         self.assertNoResult(waiting)
+
+    def test_abort_twice(self) -> None:
+        """A second abort joins the first, so that it cannot hit a prompt that came after both."""
+        self.start()
+        first, second = self.host.abort(), self.host.abort()
+        self.host.prompt("p1", "next", "normal")
+        self.respond(self.sent()[-1], data={"steering": ["a"], "followUp": []})
+        self.respond(self.sent()[-1])
+        self.assertEqual(self.successResultOf(first)["steering"], ["a"])
+        self.assertEqual(self.successResultOf(second), {"steering": [], "followUp": []})
+        self.assertEqual([r["type"] for r in self.sent()[1:]], ["clear_queue", "abort", "prompt"])
+
+    def test_abort_that_fails(self) -> None:
+        """An abort without an answer fails for all who wait for it; the next one is tried again."""
+        self.start()
+        first, second = self.host.abort(), self.host.abort()
+        self.clock.advance(31)
+        self.failureResultOf(first, PiGone)
+        self.failureResultOf(second, PiGone)
+        self.assertNoResult(self.host.abort())
+        self.assertEqual([r["type"] for r in self.sent()[1:]], ["clear_queue", "clear_queue"])
 
     def test_abort_during_a_prompt(self) -> None:
         """A prompt that waits for a dialog does not hold an abort up."""
