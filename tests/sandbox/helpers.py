@@ -58,3 +58,8 @@ class BotTestCase(SynchronousTestCase):
     def updates(self) -> list[dict[str, Any]]:
         """Return what is unconfirmed."""
         return self.world.updates.pending()
+
+
+def buttons(*labels: str) -> dict[str, Any]:
+    """Return a keyboard of one row."""
+    return {"inline_keyboard": [[{"text": label, "callback_data": label} for label in labels]]}
