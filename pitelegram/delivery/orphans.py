@@ -23,11 +23,10 @@ from pitelegram.kernel.paths import Paths
 from pitelegram.routing.interfaces import IExpectation, IInboxProbe, INotices
 from pitelegram.store.database import Database
 from pitelegram.store.inbox import Inbox
+from pitelegram.store.interfaces import IBindings
 
 PERIOD = 3600.0
 """Seconds between two looks at all files."""
-
-_SUFFIX = ".sqlite3"
 
 
 @attrs.frozen(kw_only=True)
@@ -67,7 +66,8 @@ class Orphans(Service):
     """Opens a worker's file when its lock is free and no process of it is expected.
 
     The lock is held meanwhile, so that no worker can open the file at the same time; one that
-    starts just then waits for it.
+    starts just then waits for it.  Only this profile's bindings are looked at: other profiles keep
+    their files in the same directory.
 
     @param name: how a binding is called in C{problems}.
     """
@@ -78,6 +78,7 @@ class Orphans(Service):
         self,
         clock: IReactorTime,
         paths: Paths,
+        bindings: IBindings,
         expectation: IExpectation,
         delivery: IDelivery,
         notices: INotices,
@@ -85,6 +86,7 @@ class Orphans(Service):
     ) -> None:
         self._clock = clock
         self._paths = paths
+        self._bindings = bindings
         self._expectation = expectation
         self._delivery = delivery
         self._notices = notices
@@ -122,6 +124,8 @@ class Orphans(Service):
     async def examine(self, binding_key: str) -> None:
         """Look into one binding's file, if it is nobody's.  A failure is logged."""
         try:
+            if self._bindings.get(binding_key) is None:
+                return
             if not self._paths.worker_database(binding_key).exists():
                 self._left.pop(binding_key, None)
                 return
@@ -167,8 +171,9 @@ class Orphans(Service):
     @deferred
     async def _look(self) -> None:
         try:
-            for path in sorted(self._paths.workers.glob(f"*{_SUFFIX}")):
-                await self.examine(path.name[: -len(_SUFFIX)])
+            for binding in self._bindings.list():
+                if binding.kind != "daemon":
+                    await self.examine(binding.binding_key)
         except CancelledError:
             return
         except Exception:

@@ -144,11 +144,18 @@ class Transmitter:
                 target.chat_id, ids, part.binding_key, outgoing=True
             )
         )
-        if part.call.get("files") and self._outbox.is_delivered(part.key):
-            self._spool.discard(part.key)
+        self._finish(part)
         if misplaced:
             await self._lost(part.binding_key)
         return Step.NEXT
+
+    def _finish(self, part: OutboxPart) -> None:
+        """The part arrived; what of its delivery as a whole?"""
+        state = self._outbox.state_of(part.key)
+        if state == "delivered":
+            self._spool.discard(part.key)
+        elif state in ("uncertain", "dead_letter"):
+            self._announce(part.binding_key, part.key, state, "parts-missing")
 
     async def _removed(self, target: TelegramTarget, ids: list[int]) -> bool:
         """Take back what landed outside its Thread; False when that fails."""

@@ -185,8 +185,8 @@ class Paths:
 
     @property
     def spool(self) -> Path:
-        """Files of accepted answers."""
-        return self.data / "spool"
+        """Files of this profile's accepted answers (each profile tidies up its own)."""
+        return self.data / "spool" / _name(self.profile)
 
     @property
     def recovery(self) -> Path:

@@ -262,8 +262,8 @@ class IOutbox(Interface):
         C{attempts} is the sum over the parts, so that it grows with every attempt.
         """
 
-    def is_delivered(key: str) -> bool:
-        """Whether the whole delivery arrived."""
+    def state_of(key: str) -> str | None:
+        """A delivery's state by its key."""
 
     def counts() -> dict[str, int]:
         """C{pending} (retry_wait included), C{sending}, C{uncertain}, C{dead_letter}."""

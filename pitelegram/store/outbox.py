@@ -253,10 +253,10 @@ class Outbox:
         """Return the undelivered deliveries, oldest first."""
         return [dict(row) for row in self._database.read(_ITEMS)]
 
-    def is_delivered(self, key: str) -> bool:
-        """Whether the whole delivery arrived."""
+    def state_of(self, key: str) -> str | None:
+        """Return a delivery's state by its key."""
         rows = self._database.read("SELECT state FROM outbox WHERE key = ?", (key,))
-        return bool(rows) and rows[0]["state"] == "delivered"
+        return rows[0]["state"] if rows else None
 
     def counts(self) -> dict[str, int]:
         """Return deliveries as C{pending} (C{retry_wait} too), C{sending}, C{uncertain}, C{dead_letter}."""
