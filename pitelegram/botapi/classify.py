@@ -96,7 +96,9 @@ def causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and what its C{reasons} wrap, outermost first."""
     yield error
     for reason in getattr(error, "reasons", None) or ():
-        yield from causes(reason.value if isinstance(reason, Failure) else reason)
+        inner = reason.value if isinstance(reason, Failure) else reason
+        if isinstance(inner, BaseException):
+            yield from causes(inner)
 
 
 def _json_object(body: bytes) -> dict[str, Any] | None:

@@ -103,7 +103,7 @@ class BotApi:
 
         def done(outcome: Any) -> Any:
             self._running.discard(running)
-            if isinstance(outcome, Failure):
+            if isinstance(outcome, Failure) and outcome.value is not None:
                 outcome.value.__cause__ = outcome.value.__context__ = None
             return outcome
 

@@ -38,6 +38,7 @@ class _Layer(Protocol):
     """Prepares a connection, then passes everything on to the protocol it was made for."""
 
     closed_early = "the server closed the connection"
+    transport: Any
 
     def __init__(self, factory: IProtocolFactory, done: Deferred[IProtocol]) -> None:
         self._factory = factory
@@ -247,7 +248,8 @@ def _readable(reason: Failure, otherwise: str) -> Failure:
     if reason.check(VerificationError):
         return Failure(SetupFailed("TLS failed: the server's certificate is for another name"))
     if reason.check(SSLError):
-        details = reason.value.args[0] if reason.value.args else ()
+        arguments = getattr(reason.value, "args", ())
+        details = arguments[0] if arguments else ()
         words = [str(item[-1]) for item in details if item] if isinstance(details, list) else []
         return Failure(SetupFailed("TLS failed: " + (words[0] if words else "handshake refused")))
     return Failure(SetupFailed(otherwise))

@@ -191,7 +191,7 @@ class LongPoll(Service):
             if not await self._still_owner():
                 return self._end(self._on_fenced)
         if self._discard or not self.running:
-            return self.running
+            return bool(self.running)
         updates = _usable(answer)
         if updates is None:
             return await self._failed(CertainlyUnsent("getUpdates", 0, "the batch is malformed"))
@@ -202,7 +202,7 @@ class LongPoll(Service):
             self._backoff.reset()
             if elapsed < SHORTEST_POLL:
                 await self._pause(SHORTEST_POLL - elapsed)
-            return self.running
+            return bool(self.running)
         self._phase.feed(phase.BATCH)
         return await self._store(updates)
 
@@ -239,7 +239,7 @@ class LongPoll(Service):
             await self._pause(self._backoff.next(), discardable=True)
             if self._discard or not self.running:
                 self._phase.feed(phase.DROPPED)
-                return self.running
+                return bool(self.running)
 
     async def _failed(self, error: TelegramError) -> bool:
         """Wait before the next poll; returns whether there is to be one."""
@@ -256,7 +256,7 @@ class LongPoll(Service):
         if isinstance(error, CertainlyUnsent) and error.retry_after is not None:
             delay = max(delay, error.retry_after)
         await self._pause(delay)
-        return self.running
+        return bool(self.running)
 
     def _count(self, error: TelegramError) -> None:
         """Count refusals in a row; a missing answer neither adds to them nor ends them."""

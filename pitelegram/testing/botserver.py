@@ -9,7 +9,6 @@ from typing import Any
 
 import attrs
 from twisted.internet.defer import maybeDeferred
-from twisted.internet.interfaces import IListeningPort
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 
@@ -96,7 +95,7 @@ class ScriptedServer:
         self.connections = 0
         self.live: set[ScriptedConnection] = set()
         self._replies: deque[Reply] = deque()
-        self._port: IListeningPort | None = None
+        self._port: Any = None
         self.on_request: Callable[[Request], None] = lambda request: None
 
     def listen(self) -> str:
@@ -134,6 +133,8 @@ class ScriptedServer:
 
 class ScriptedConnection(Protocol):
     """Reads whole requests."""
+
+    transport: Any
 
     def __init__(self, server: ScriptedServer) -> None:
         self._server = server

@@ -102,7 +102,7 @@ class Maker:
         name, date = clean(str(topic.get("name", ""))), message.get("date")
         if type(date) is not int:
             return
-        async with _held(self._lock):
+        async with _Held(self._lock):
             if self._bindings.by_target(target.chat_id, thread_id) is not None:
                 return
             for intent in self._bindings.provisions():
@@ -131,7 +131,7 @@ class Maker:
             self.log.info("{error}", error=str(error))
             await self._not_made(step, key, error, backoff)
         else:
-            async with _held(self._lock):
+            async with _Held(self._lock):
                 await self._settle(key, TelegramTarget(chat_id, thread_id))
             step.feed(making.MADE)
 
@@ -164,7 +164,7 @@ class Maker:
             if self._intent(key) is None:
                 return
             left -= 1 if self._receiving() else 0
-        async with _held(self._lock):
+        async with _Held(self._lock):
             if self._intent(key) is not None:
                 await self._stored(lambda: self._bindings.end_provision(key, None))
         step.feed(making.TIME_OUT)
@@ -200,7 +200,7 @@ class Maker:
             await sleep(self._clock, backoff.next())
 
 
-class _held:
+class _Held:
     """Holds a lock for a C{with} block."""
 
     def __init__(self, lock: DeferredLock) -> None:
