@@ -23,7 +23,7 @@ class Decimal(Integer):
         return int(inString)
 
 
-WIRE_ERRORS = {
+WIRE_ERRORS: dict[type[Exception], bytes] = {
     errors.BusUnauthorized: b"UNAUTHORIZED",
     errors.IncompatibleProtocol: b"INCOMPATIBLE_PROTOCOL",
     errors.BusBadRequest: b"BAD_REQUEST",
@@ -31,7 +31,7 @@ WIRE_ERRORS = {
     errors.NotLeader: b"NOT_LEADER",
     errors.BusError: b"INTERNAL",
 }
-"""Exception to code.  C{INTERNAL} is a fault of the answering side; it ends nothing."""
+"""Exception to code; the base class comes last.  C{INTERNAL} is a fault of the answering side; it ends nothing."""
 
 FATAL = (errors.BusUnauthorized, errors.IncompatibleProtocol)
 """These end the connection."""

@@ -95,6 +95,12 @@ class Lane:
             insort(ordered, entry, key=lambda each: each.seq)
             self.waiting = deque(ordered)
 
+    def take_unpinned(self) -> list[Entry]:
+        """Take out the waiting entries that may go elsewhere."""
+        free = [entry for entry in self.waiting if entry.recipient is None]
+        self.waiting = deque(entry for entry in self.waiting if entry.recipient is not None)
+        return free
+
     def start(self) -> Entry:
         """Take the oldest out, to carry it."""
         entry = self.waiting.popleft()

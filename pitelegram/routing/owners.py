@@ -22,6 +22,10 @@ class MessageOwners:
         self._fresh: dict[tuple[int, int], str] = {}
         self._batch: Batch[_Note] = Batch(clock, self._write)
 
+    def expected(self, chat_id: int, message_id: int, binding_key: str) -> None:
+        """A message is about to be forwarded to a binding; what comes right after it may ask."""
+        self._fresh[chat_id, message_id] = binding_key
+
     def given(self, chat_id: int, message_id: int, binding_key: str) -> None:
         """A message was forwarded to a binding: reactions and edits on it follow there."""
         self._fresh[chat_id, message_id] = binding_key

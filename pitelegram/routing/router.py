@@ -129,12 +129,11 @@ class Router(Service):
         self.places.forget()
         if not self.running:
             return
-        for lane in list(self._lanes.values()):
-            free = [entry for entry in lane.waiting if entry.recipient is None]
-            for entry in free:
-                lane.waiting.remove(entry)
-            for entry in free:
-                self._place(entry)
+        free: list[Entry] = []
+        for lane in self._lanes.values():
+            free += lane.take_unpinned()
+        for entry in sorted(free, key=lambda each: each.seq):
+            self._place(entry)
         for lane in list(self._lanes.values()):
             self._pump(lane)
 
@@ -179,6 +178,9 @@ class Router(Service):
         if lane is None:
             lane = self._lanes[destination] = Lane(destination)
         lane.put(entry)
+        row = entry.row
+        if destination.kind == WORKER and row.kind == "message" and row.message_id is not None:
+            self.owners.expected(row.chat_id, row.message_id, destination.key)
         return lane
 
     def _pump(self, lane: Lane) -> None:
