@@ -1,0 +1,128 @@
+"""Which Pi this is: asked once per file, before the first launch."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorProcess, IReactorTime
+from twisted.internet.protocol import ProcessProtocol
+
+from pitelegram.errors import LaunchFailed
+from pitelegram.kernel.deferring import deferred
+
+MINIMUM = (0, 84, 4)
+PACKAGE = "@earendil-works/pi-coding-agent"
+PROBE_SECONDS = 20.0
+OUTPUT_LIMIT = 16 * 1024
+
+_VERSION = re.compile(rb"(?<![\d.])v?(\d+)\.(\d+)\.(\d+)")
+
+
+class PiVersion:
+    """Finds the Pi command and makes sure that its version will do.
+
+    @param command: the words that start Pi.
+    """
+
+    def __init__(
+        self, command: Sequence[str], spawner: IReactorProcess, clock: IReactorTime
+    ) -> None:
+        self._command = tuple(command)
+        self._spawner = spawner
+        self._clock = clock
+        self._known: dict[Any, tuple[int, int, int]] = {}
+
+    @deferred
+    async def check(self, environment: Mapping[str, str]) -> list[str]:
+        """Fire with the command, its program as an absolute path.
+
+        @raise LaunchFailed: permanent when there is no such program or it is too old; not permanent
+            when it does not answer.
+        """
+        program = shutil.which(self._command[0], path=environment.get("PATH", os.defpath))
+        if program is None:
+            raise LaunchFailed(
+                f"the Pi command {self._command[0]!r} was not found; install {PACKAGE}"
+                " or name it with --pi",
+                permanent=True,
+            )
+        words = [os.path.abspath(program), *self._command[1:]]
+        key = tuple(_identity(word) for word in words)
+        if key not in self._known:
+            self._known[key] = await self._probe(words, environment)
+        version = self._known[key]
+        if version < MINIMUM:
+            wanted, found = (".".join(map(str, numbers)) for numbers in (MINIMUM, version))
+            raise LaunchFailed(
+                f"this Pi is version {found}; install {PACKAGE} {wanted} or newer", permanent=True
+            )
+        return words
+
+    async def _probe(
+        self, words: Sequence[str], environment: Mapping[str, str]
+    ) -> tuple[int, int, int]:
+        probe = _Probe()
+        try:
+            transport = self._spawner.spawnProcess(
+                probe, words[0], [*words, "--version"], env=dict(environment), path="/"
+            )
+        except OSError:
+            raise LaunchFailed("the Pi command cannot be executed", permanent=True) from None
+        limit = self._clock.callLater(PROBE_SECONDS, probe.give_up)
+        try:
+            output = await probe.output
+        finally:
+            if limit.active():
+                limit.cancel()
+            if not probe.exited:
+                transport.signalProcess("KILL")
+                transport.loseConnection()
+        match = _VERSION.search(output)
+        if match is None:
+            raise LaunchFailed("the Pi command does not tell its version (--version)")
+        return int(match[1]), int(match[2]), int(match[3])
+
+
+class _Probe(ProcessProtocol):
+    """Collects both streams of C{pi --version}."""
+
+    def __init__(self) -> None:
+        self.output: Deferred[bytes] = Deferred()
+        self.exited = False
+        self._collected = b""
+
+    def childDataReceived(self, childFD: int, data: bytes) -> None:
+        """Keep the beginning of what it says."""
+        if len(self._collected) < OUTPUT_LIMIT:
+            self._collected += data[:OUTPUT_LIMIT]
+
+    def processExited(self, reason: Any) -> None:
+        """Remember that nothing is left to end."""
+        self.exited = True
+
+    def processEnded(self, reason: Any) -> None:
+        """Everything was said."""
+        self._finish(self._collected)
+
+    def give_up(self) -> None:
+        """It took too long."""
+        self._finish(b"")
+
+    def _finish(self, output: bytes) -> None:
+        if not self.output.called:
+            self.output.callback(output)
+
+
+def _identity(word: str) -> Any:
+    """What changes when the file behind a word is exchanged; other words stand for themselves."""
+    real = os.path.realpath(word)
+    try:
+        info = os.stat(real)
+    except OSError:
+        return word
+    return real, info.st_mtime_ns, info.st_size
