@@ -1,0 +1,126 @@
+"""The one composer: from options to services.  Nothing here opens, locks or starts anything."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from random import SystemRandom
+from typing import Any
+
+from twisted.application.service import IService
+
+from pitelegram.daemon import Daemon
+from pitelegram.errors import NotConfigured
+from pitelegram.kernel.paths import Paths
+from pitelegram.leader import LeaderService
+from pitelegram.ownership.ownership import check
+from pitelegram.settings.file import SettingsFile
+from pitelegram.settings.model import Settings
+from pitelegram.settings.options import RunOptions, resolve_options
+from pitelegram.supervisor.environment import EnvironmentRules
+from pitelegram.supervisor.launch import Launcher
+from pitelegram.supervisor.parts import Parts
+from pitelegram.supervisor.roots import Roots
+from pitelegram.supervisor.supervisor import Supervisor
+
+
+def check_before_start(options: Mapping[str, Any]) -> None:
+    """Look, without changing anything, whether a daemon may start.
+
+    @param options: see L{make_daemon}.
+    @raise NotConfigured: no usable token.
+    @raise pitelegram.errors.LiveOwner: another live process owns the transport.
+    @raise pitelegram.errors.ConfigError: C{telegram.json} cannot be understood.
+    """
+    paths = _paths(options)
+    settings = SettingsFile(paths, os.environ).load()
+    token = settings.require_token().reveal()
+    if not token.partition(":")[0].isdecimal():
+        raise NotConfigured("the bot token is malformed; run pi-telegram setup")
+    check(paths)
+
+
+def make_daemon(options: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> IService:
+    """Return the daemon.
+
+    @param options: the contract's option names with underscores, after precedence
+        (L{pitelegram.tap.Options.resolved}).
+    """
+    from twisted.internet import reactor
+
+    paths = _paths(options)
+    settings = SettingsFile(paths, environ).load(with_token=False)
+    dashed = {name.replace("_", "-"): value for name, value in options.items()}
+    run = resolve_options(dashed, {}, settings)
+    return Daemon(paths, run, environ, make_supervisor, reactor)  # type: ignore[return-value]
+
+
+def make_supervisor(leader: LeaderService, daemon: Daemon) -> Supervisor:
+    """Return the supervisor of a leader's workers."""
+    ground, run = leader.ground, daemon.options
+    roots = Roots(run.roots)
+
+    def rules() -> EnvironmentRules:
+        return environment_rules(daemon.file.load(), ground.paths, ground.bot_id)
+
+    launcher = Launcher(
+        ground.reactor,
+        ground.reactor,
+        ground.paths,
+        run.pi_command,
+        roots,
+        daemon.environ,
+        rules,
+        log_level=run.log_level,
+        pi_umask=daemon.operator_umask,
+    )
+    parts = Parts(
+        specs=leader.specs,
+        leadership=leader.leadership,
+        registry=leader.registry,
+        notices=leader.delivery.notices,
+        launcher=launcher,
+        paths=ground.paths,
+        reactor=ground.reactor,
+        random=SystemRandom(),
+    )
+    supervisor = Supervisor(parts, leader.threads, roots)
+    supervisor.subscribe(lambda view: _worker_moved(leader, view))
+    return supervisor
+
+
+def environment_rules(settings: Settings, paths: Paths, bot_id: int) -> EnvironmentRules:
+    """Return what a worker's environment may hold."""
+    token = settings.require_token().reveal()
+    return EnvironmentRules(
+        agent_dir=str(paths.agent_dir),
+        token_digest=hashlib.sha256(token.encode()).hexdigest(),
+        pass_env=settings.workers_pass_env,
+        extra=settings.workers_env,
+        tokens=(token, *(other.reveal() for other in settings.other_tokens)),
+        token_variables=settings.token_variables,
+        bot_id=bot_id,
+    )
+
+
+def make_demo(options: Mapping[str, Any]) -> IService:
+    """Return sandbox, scripted model and daemon on a throw-away agent directory."""
+    from pitelegram.demo import Demo
+
+    return Demo(options, make_daemon)  # type: ignore[return-value]
+
+
+def _worker_moved(leader: LeaderService, view: Any) -> None:
+    """A worker changed its state: what waits for it may go, what it left is looked at."""
+    leader.router.kick(view.binding_key)
+    leader.threads.kick()
+    if view.state in ("stopped", "failed"):
+        leader.orphans.examine(view.binding_key)
+
+
+def _paths(options: Mapping[str, Any]) -> Paths:
+    return Paths(options["agent_dir"], options["profile"])
+
+
+__all__ = ["RunOptions", "check_before_start", "make_daemon", "make_demo"]

@@ -1,0 +1,357 @@
+"""The daemon: takes the transport, leads, supervises, listens on the control socket, and says why it
+ends."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.metadata
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from random import SystemRandom
+from typing import Any
+
+import attrs
+from twisted.application.service import Service
+from twisted.internet.defer import CancelledError, Deferred, TimeoutError
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger, globalLogPublisher
+from twisted.python.failure import Failure
+
+from pitelegram.botapi.client import BotApi
+from pitelegram.botapi.network import Network
+from pitelegram.control.http import ControlServer
+from pitelegram.control.interfaces import IDaemon
+from pitelegram.errors import (
+    ConfigError,
+    LiveOwner,
+    NotConfigured,
+    OwnershipLost,
+    PiTelegramError,
+    TelegramError,
+    Unauthorized,
+)
+from pitelegram.face import Face
+from pitelegram.kernel import jsonio
+from pitelegram.kernel.deferring import deferred, spawn
+from pitelegram.kernel.files import set_umask, write_private
+from pitelegram.kernel.logs import JsonLinesObserver, RecentEvents
+from pitelegram.kernel.notify import notify
+from pitelegram.kernel.paths import Paths
+from pitelegram.kernel.redact import SECRETS
+from pitelegram.leader import Ground, LeaderService
+from pitelegram.owner import Owner
+from pitelegram.ownership.ownership import Ownership, check
+from pitelegram.settings.file import SettingsFile
+from pitelegram.settings.model import Settings
+from pitelegram.settings.options import RunOptions
+from pitelegram.settings.watching import Watcher
+from pitelegram.store.commands import Commands
+from pitelegram.store.database import Database
+
+FIRST_WORD = 1.0
+"""Seconds that a start with a known bot gives Telegram to refuse the token."""
+
+SNAPSHOT_SECONDS = 30.0
+
+EXIT_FAILED, EXIT_USAGE, EXIT_NOT_CONFIGURED, EXIT_LIVE_OWNER, EXIT_LOST = 1, 2, 3, 4, 5
+
+MakeSupervisor = Callable[[LeaderService, "Daemon"], Any]
+
+
+def version() -> str:
+    """Return the installed version."""
+    return importlib.metadata.version("pi-telegram")
+
+
+def exit_code_of(error: BaseException) -> int:
+    """Return the exit code of an error that ends the daemon (contract, "Exit codes")."""
+    for kind, code in (
+        (NotConfigured, EXIT_NOT_CONFIGURED),
+        (LiveOwner, EXIT_LIVE_OWNER),
+        (OwnershipLost, EXIT_LOST),
+        (ConfigError, EXIT_USAGE),
+    ):
+        if isinstance(error, kind):
+            return code
+    return EXIT_FAILED
+
+
+@attrs.define(eq=False, slots=False)
+class Daemon(Service):
+    """The daemon of one profile as a service.  Building it opens nothing.
+
+    @ivar exit_code: what the process ends with.
+    @ivar make_supervisor: see L{pitelegram.assembly}.
+    @ivar say: prints one line for a person (the readiness line).
+    """
+
+    paths: Paths
+    options: RunOptions
+    environ: Mapping[str, str]
+    make_supervisor: MakeSupervisor
+    reactor: Any
+    exit_code: int = attrs.field(default=0, init=False)
+    leader: LeaderService | None = attrs.field(default=None, init=False)
+    _log = Logger()
+
+    def __attrs_post_init__(self) -> None:
+        self.name = "pi-telegram"
+        self.file = SettingsFile(self.paths, self.environ)
+        self.started_at = 0.0
+        self.events = RecentEvents()
+        self._parts: list[Service] = []
+        self._stopping = False
+        self._starting: Deferred[None] | None = None
+        self._observers: list[Any] = []
+        self._api: BotApi | None = None
+        self._face: IDaemon | None = None
+        self._snapshots = LoopingCall(self._write_snapshot)
+
+    # --- life ---------------------------------------------------------------------------------
+
+    def startService(self) -> None:
+        """Begin to start; what goes wrong later ends the process with its exit code."""
+        super().startService()
+        self.operator_umask = set_umask()
+        self._starting = self._start()
+        self._starting.addErrback(self._failed)
+
+    @deferred
+    async def stopService(self) -> None:
+        """Stop everything in reverse; workers go on."""
+        super().stopService()
+        self._stopping = True
+        notify("STOPPING=1", self.environ)
+        starting = self._starting
+        if starting is not None:
+            starting.cancel()
+            await starting
+        if self._snapshots.running:
+            self._snapshots.stop()
+        for part in reversed(self._parts):
+            try:
+                await _stopped(part)
+            except Exception:
+                self._log.failure("stopping {part} failed", part=type(part).__name__)
+        if self._api is not None:
+            await self._api.close()
+        for observer in self._observers:
+            globalLogPublisher.removeObserver(observer)
+
+    @deferred
+    async def _start(self) -> None:
+        self.paths.prepare()
+        self._observe_log()
+        settings = self.file.load()
+        token = settings.require_token().reveal()
+        SECRETS.add(token)
+        check(self.paths)
+        self.started_at = time.time()
+        ownership = self._part(
+            Ownership(
+                self.paths,
+                self.reactor,
+                bus_socket=self.paths.bus_socket,
+                control_socket=self.control_socket,
+            )
+        )
+        epoch = await ownership.acquire("daemon")
+        ownership.when_lost().addCallback(lambda lost: self.fatal(EXIT_LOST, str(lost)))
+        database = self._part(Database(self.paths.database, "leader", self.reactor, self.reactor))
+        database.startService()
+        await database.acquire(epoch)
+        watcher = self._part(Watcher(self.file, settings, self.reactor))
+        watcher.startService()
+        await self._lead(settings, token, epoch, ownership, database, watcher)
+
+    async def _lead(
+        self,
+        settings: Settings,
+        token: str,
+        epoch: str,
+        ownership: Ownership,
+        database: Database,
+        watcher: Watcher,
+    ) -> None:
+        self._api = BotApi(
+            token,
+            self.options.api_root,
+            self.reactor,
+            endpoints=Network(self.reactor, self.options.proxy, self.options.network_family),
+            on_unauthorized=self._unauthorized,
+        )
+        owner = Owner(
+            file=self.file, watcher=watcher, clock=self.reactor, profile=self.paths.profile
+        )
+        ground = Ground(
+            reactor=self.reactor,
+            random=SystemRandom(),
+            paths=self.paths,
+            database=database,
+            api=self._api,
+            owner=owner,
+            bot_id=int(token.partition(":")[0]),
+            epoch=epoch,
+            secret=ownership.secret,
+            still_fresh=ownership.still_fresh,
+            fatal=self.fatal,
+            build=f"pi-telegram/{version()}",
+        )
+        face = self._face = Face(self)
+        leader = LeaderService(ground, lambda made: self.make_supervisor(made, self), face)
+        self.leader = self._part(leader)
+        self.ready = False
+        await leader.startService()
+        ownership.on_late_wake(leader.poll.discard_current)
+        commands = Commands(database)
+        control = self._part(
+            ControlServer(
+                self.control_socket,
+                face,
+                commands,
+                self.reactor,
+                self.reactor,
+                self.options.socket_group,
+            )
+        )
+        control.startService()
+        await self._meet_bot(settings)
+        leader.begin_polling()
+        self._ready(watcher)
+
+    async def _meet_bot(self, settings: Settings) -> None:
+        """Ask who the bot is; with a stored name only long enough to hear a refusal."""
+        assert self.leader is not None
+        known = settings.bot_id is not None and settings.bot_username is not None
+        while True:
+            asking = self.leader.learn_bot()
+            if known:
+                asking.addTimeout(FIRST_WORD, self.reactor)
+            try:
+                await asking
+            except Unauthorized:
+                raise NotConfigured(
+                    "Telegram refuses the bot token; get a new one from @BotFather and run"
+                    " pi-telegram setup"
+                ) from None
+            except (TelegramError, TimeoutError) as error:
+                self._log.warn("the bot cannot be looked up now: {why}", why=_why(error))
+                if known:
+                    spawn(self._log, "looking the bot up", self._meet_later())
+                    return
+                await _pause(self.reactor)
+            else:
+                return
+
+    async def _meet_later(self) -> None:
+        """Go on asking until Telegram answers."""
+        while self.running and self.leader is not None:
+            await _pause(self.reactor)
+            try:
+                await self.leader.learn_bot()
+            except TelegramError:
+                continue
+            return
+
+    def _ready(self, watcher: Watcher) -> None:
+        name = watcher.settings.bot_username
+        self._log.info(
+            "pi-telegram ready profile={profile} bot=@{bot} pid={pid}",
+            profile=self.paths.profile,
+            bot=name,
+            pid=os.getpid(),
+        )
+        notify("READY=1", self.environ)
+        self._snapshots.clock = self.reactor
+        self._snapshots.start(SNAPSHOT_SECONDS)
+
+    # --- ends ---------------------------------------------------------------------------------
+
+    def fatal(self, code: int, reason: str) -> None:
+        """End the process with C{code}; the log has the reason."""
+        if self._stopping:
+            return
+        self._stopping = True
+        self.exit_code = code
+        self._log.critical("the daemon ends (exit {code}): {reason}", code=code, reason=reason)
+        self.reactor.callWhenRunning(self._leave)
+
+    def _leave(self) -> None:
+        self.reactor.addSystemEventTrigger("after", "shutdown", _exit_with, self.exit_code)
+        self.reactor.callLater(0, self.reactor.stop)
+
+    def _unauthorized(self) -> None:
+        if self._starting is None or self._starting.called:
+            self.fatal(EXIT_LOST, "Telegram refuses the bot token; run pi-telegram setup")
+
+    def _failed(self, failure: Failure) -> None:
+        if failure.check(CancelledError) and self._stopping:
+            return
+        if failure.check(PiTelegramError, OSError) is None:
+            self._log.failure("the daemon could not start", failure)
+        self.fatal(exit_code_of(failure.value), _why(failure.value))
+
+    # --- facts --------------------------------------------------------------------------------
+
+    @property
+    def control_socket(self) -> Any:
+        """Where the control API listens."""
+        return self.options.control_socket or self.paths.control_socket
+
+    def _part(self, part: Any) -> Any:
+        self._parts.append(part)
+        return part
+
+    def _observe_log(self) -> None:
+        lines = JsonLinesObserver(self.paths.logs, self.paths.logs_previous)
+        for observer in (lines, self.events):
+            globalLogPublisher.addObserver(observer)
+            self._observers.append(observer)
+
+    def _write_snapshot(self) -> None:
+        if self._face is None:
+            return
+        document = self._face.status()
+        snapshot = {
+            "source": "snapshot",
+            "writtenAtMs": document["written_at_ms"],
+            "status": document,
+        }
+        try:
+            write_private(self.paths.state, jsonio.dumps(snapshot))
+        except (OSError, PiTelegramError) as error:
+            self._log.warn("the status snapshot was not written: {why}", why=_why(error))
+
+
+@deferred
+async def _stopped(part: Service) -> None:
+    outcome = part.stopService()
+    if isinstance(outcome, Deferred):
+        await outcome
+
+
+def _pause(reactor: Any) -> Deferred[None]:
+    from pitelegram.kernel.deferring import sleep
+
+    return sleep(reactor, 2.0)
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, PiTelegramError):
+        return str(error)
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    return type(error).__name__
+
+
+def _exit_with(code: int) -> None:
+    """Make C{code} the exit code of this process whatever runs its reactor (twistd says 0)."""
+
+    def leave() -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+    atexit.register(leave)

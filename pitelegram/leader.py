@@ -1,0 +1,357 @@
+"""The leader of a bot profile: composes store, Bot API, bus, Threads, routing and delivery.
+
+What starts first is what later parts lean on; everything stops in reverse.  The leader is made after
+the transport was acquired, because its parts carry the epoch.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import attrs
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.threads import deferToThreadPool
+from twisted.logger import Logger
+from zope.interface import implementer
+
+from pitelegram.botapi.interfaces import IBotApi
+from pitelegram.botapi.limits import SendGate
+from pitelegram.botapi.longpoll import LongPoll
+from pitelegram.bus.interfaces import ICredentials
+from pitelegram.bus.leader import BusServer
+from pitelegram.delivery.orphans import Orphans
+from pitelegram.delivery.service import DeliveryService
+from pitelegram.errors import TelegramError
+from pitelegram.kernel.deferring import deferred, spawn
+from pitelegram.kernel.paths import Paths
+from pitelegram.kernel.services import AsyncMultiService
+from pitelegram.owner import Owner
+from pitelegram.panel.interfaces import IStatusSource
+from pitelegram.panel.panel import Panel
+from pitelegram.routing.admission import Admission
+from pitelegram.routing.busleader import BusLeader
+from pitelegram.routing.interfaces import IBindingPolicy, IExpectation
+from pitelegram.routing.owners import MessageOwners
+from pitelegram.routing.pairing import Pairing
+from pitelegram.routing.places import Places
+from pitelegram.routing.registry import Registry
+from pitelegram.routing.router import Router
+from pitelegram.store.bindings import Bindings
+from pitelegram.store.database import Database
+from pitelegram.store.journal import Journal
+from pitelegram.store.leadership import Leadership
+from pitelegram.store.outbox import Outbox
+from pitelegram.store.specs import Specs
+from pitelegram.targets import TelegramTarget
+from pitelegram.threads.loss import ThreadLoss
+from pitelegram.threads.provision import Threads
+from pitelegram.threads.titles import CONTROL_KEY
+from pitelegram.upkeep import Upkeep
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Ground:
+    """What the leader stands on.
+
+    @ivar secret: the bus secret of this acquisition.
+    @ivar still_fresh: whether this process still owns the transport and was not away.
+    @ivar fatal: ends the process with an exit code and a reason.
+    """
+
+    reactor: Any
+    random: Random
+    paths: Paths
+    database: Database
+    api: IBotApi
+    owner: Owner
+    bot_id: int
+    epoch: str
+    secret: bytes = attrs.field(repr=False)
+    still_fresh: Callable[[], bool]
+    fatal: Callable[[int, str], None]
+    build: str
+    random_bytes: Callable[[int], bytes] = os.urandom
+    monotonic: Callable[[], float] = time.monotonic
+
+
+@implementer(IBindingPolicy, IExpectation)
+class Workers:
+    """Stands for the supervisor in parts that are made before it."""
+
+    supervisor: Any = None
+
+    def managed(self, spec_id: str, spawn_id: str) -> str | None:
+        """See L{IBindingPolicy.managed}."""
+        return self.supervisor.managed(spec_id, spawn_id)  # type: ignore[no-any-return]
+
+    def name(self, spec_id: str) -> str:
+        """See L{IBindingPolicy.name}."""
+        return self.supervisor.name(spec_id)  # type: ignore[no-any-return]
+
+    def is_starting(self, binding_key: str) -> bool:
+        """See L{IExpectation.is_starting}."""
+        return self.supervisor.is_starting(binding_key)  # type: ignore[no-any-return]
+
+    def is_expected(self, binding_key: str) -> bool:
+        """See L{IExpectation.is_expected}."""
+        return self.supervisor.is_expected(binding_key)  # type: ignore[no-any-return]
+
+
+@implementer(ICredentials)
+@attrs.frozen(eq=False)
+class Credentials:
+    """The secrets that a follower may prove: the epoch's, or that of a spec's live spawn."""
+
+    _specs: Specs
+    _epoch: str
+    _secret: bytes = attrs.field(repr=False)
+
+    def secrets(self, credential: str) -> Sequence[tuple[str, bytes]]:
+        """See L{ICredentials.secrets}."""
+        if credential == "shared":
+            return [(self._epoch, self._secret)]
+        kind, _, spec_id = credential.partition(":")
+        made = self._specs.live_spawn(spec_id) if kind == "worker" else None
+        return [] if made is None else [(made.spawn_id, made.credential)]
+
+
+class LeaderService(AsyncMultiService):
+    """Everything that speaks for one bot.
+
+    @param ground: see L{Ground}.
+    @param make_supervisor: makes the supervisor from this leader (a Service that provides
+        C{ISupervisor}, C{IBindingPolicy} and C{IExpectation}).
+    @param status: where the panel's Status screen gets its facts.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        ground: Ground,
+        make_supervisor: Callable[[LeaderService], Any],
+        status: IStatusSource,
+    ) -> None:
+        super().__init__()
+        self.ground = ground
+        reactor, database = ground.reactor, ground.database
+        self.leadership = Leadership(database)
+        self.journal = Journal(database)
+        self.specs = Specs(database)
+        self.bindings = Bindings(database)
+        self.outbox = Outbox(database)
+        self.workers = Workers()
+        self.gate = SendGate(reactor, ground.monotonic)
+        self.places = Places(self.bindings)
+        self.owners = MessageOwners(self.bindings, reactor)
+        self._make_threads()
+        self._make_delivery()
+        self._make_bus()
+        self.supervisor = self.workers.supervisor = make_supervisor(self)
+        self.panel = Panel(
+            api=ground.api,
+            supervisor=self.supervisor,
+            bindings=self.bindings,
+            delivery=self.delivery.intake,
+            notices=self.delivery.notices,
+            source=status,
+        )
+        self._make_routing()
+        self.threads.subscribe(self._target_changed)
+        for service in (
+            self.threads,
+            self.delivery,
+            self.bus,
+            self.router,
+            self.supervisor,
+            self.orphans,
+            Upkeep(reactor, database, self.journal, self.outbox, self.bindings),
+        ):
+            self.addService(service)
+
+    # --- parts --------------------------------------------------------------------------------
+
+    def _make_threads(self) -> None:
+        ground = self.ground
+        settings = ground.owner.watcher
+        self.threads = Threads(
+            ground.api,
+            self.bindings,
+            self.leadership,
+            ground.reactor,
+            ground.random,
+            ground.owner.owner,
+            running=lambda: [f.binding_key for f in self.registry.followers()],
+            receiving=lambda: bool(self.poll.snapshot()["receiving"]),
+            display_mode=lambda: settings.settings.thread_display_mode,
+        )
+        self.loss = ThreadLoss(ground.api, self.bindings, self.threads)
+
+    def _make_delivery(self) -> None:
+        ground = self.ground
+        settings = ground.owner.watcher
+        pool = ground.reactor.getThreadPool()
+
+        def run_blocking(work: Callable[..., Any], *arguments: Any) -> Deferred[Any]:
+            return deferToThreadPool(ground.reactor, pool, work, *arguments)
+
+        self.delivery = DeliveryService(
+            ground.reactor,
+            ground.random,
+            self.outbox,
+            self.bindings,
+            self.leadership,
+            ground.api,
+            self.gate,
+            self.loss,
+            ground.paths.spool,
+            run_blocking=run_blocking,
+            resend=lambda: settings.settings.outbox_ambiguous == "resend",
+            allowed=lambda chat_id: chat_id == ground.owner.owner(),
+        )
+        self.orphans = Orphans(
+            ground.reactor,
+            ground.paths,
+            self.bindings,
+            self.workers,
+            self.delivery.intake,
+            self.delivery.notices,
+            self._binding_name,
+        )
+
+    def _make_bus(self) -> None:
+        ground = self.ground
+        self.registry = Registry(
+            ground.epoch,
+            self.bindings,
+            self.places,
+            self.threads,
+            self.workers,
+            ground.reactor,
+            ground.random_bytes,
+        )
+        self.bus_leader = BusLeader(
+            epoch=ground.epoch,
+            profile=ground.paths.profile,
+            registry=self.registry,
+            places=self.places,
+            owners=self.owners,
+            bindings=self.bindings,
+            api=ground.api,
+            gate=self.gate,
+            delivery=self.delivery.intake,
+            uploads_of=ground.paths.uploads_of,
+            downloads=ground.paths.downloads,
+            random_bytes=ground.random_bytes,
+        )
+        self.bus = BusServer(
+            ground.paths.bus_socket,
+            Credentials(self.specs, ground.epoch, ground.secret),
+            self.bus_leader,
+            ground.reactor,
+            ground.reactor,
+            ground.random_bytes,
+            ground.build,
+        )
+
+    def _make_routing(self) -> None:
+        ground = self.ground
+        self.router = Router(
+            self.journal,
+            self.bindings,
+            self.places,
+            self.owners,
+            self.registry,
+            self.panel,
+            self.workers,
+            self.orphans,
+            self.delivery.notices,
+            self._reply,
+            ground.reactor,
+            ground.database.now_ms,
+        )
+        ground.owner.on_paired = self._paired
+        ground.owner.on_blocked = self.delivery.intake.blocked
+        ground.owner.on_service = self._service_message
+        self.admission = Admission(
+            ground.bot_id,
+            self.journal,
+            self.router,
+            ground.owner,
+            Pairing(ground.paths.pairing, ground.reactor, ground.reactor.seconds),
+        )
+        self.poll = LongPoll(
+            ground.api,
+            self.admission,
+            ground.reactor,
+            ground.random,
+            ground.monotonic,
+            on_conflict=lambda: ground.fatal(5, "another program polls this bot's updates"),
+            on_unauthorized=lambda: ground.fatal(5, "Telegram refuses the bot token"),
+            on_fenced=lambda: ground.fatal(5, "a newer leader owns the store"),
+            recheck=lambda: succeed(ground.still_fresh()),
+        )
+
+    # --- life ---------------------------------------------------------------------------------
+
+    @deferred
+    async def startService(self) -> None:
+        """Start everything but the long poll; see L{begin_polling}."""
+        await self.outbox.interrupted()
+        await AsyncMultiService.startService(self)
+        spawn(self.log, "the Control Thread", self.threads.ensure(CONTROL_KEY, "daemon", None))
+
+    def begin_polling(self) -> None:
+        """Poll from now on."""
+        spawn(self.log, "the long poll", self.addService(self.poll))
+
+    @deferred
+    async def learn_bot(self) -> dict[str, Any]:
+        """Ask Telegram who the bot is and remember it; fires with C{getMe}'s result."""
+        me = await self.ground.api.call("getMe", {})
+        self.threads.learn(me)
+        await self.ground.owner.remember_bot(me)
+        return me  # type: ignore[no-any-return]
+
+    # --- what the parts tell each other -------------------------------------------------------
+
+    def _target_changed(
+        self,
+        binding_key: str,
+        target: TelegramTarget | None,
+        old: TelegramTarget | None,
+        reason: str,
+    ) -> None:
+        self.places.forget()
+        self.registry.target_changed(binding_key, target, old, reason)
+        self.delivery.intake.kick(binding_key)
+        self.router.kick()
+
+    def _paired(self) -> None:
+        self.threads.kick()
+        self.delivery.intake.kick()
+        text = "✅ This chat is paired with pi-telegram. /daemon opens the control panel."
+        spawn(self.log, "the pairing notice", self.delivery.notices.post(CONTROL_KEY, text))
+
+    def _service_message(self, message: dict[str, Any]) -> Deferred[None] | None:
+        if "forum_topic_created" in message:
+            return self.threads.created(message)
+        return None
+
+    def _binding_name(self, binding_key: str) -> str:
+        kind, _, spec_id = binding_key.partition("-")
+        return self.workers.name(spec_id) if kind == "spec" else binding_key
+
+    @deferred
+    async def _reply(self, target: TelegramTarget, text: str) -> None:
+        params: dict[str, Any] = {"chat_id": target.chat_id, "text": text}
+        if target.thread_id is not None:
+            params["message_thread_id"] = target.thread_id
+        try:
+            await self.ground.api.call("sendMessage", params)
+        except TelegramError as error:
+            self.log.info("a short answer was not sent: {code}", code=error.code)
