@@ -173,7 +173,7 @@ def stop_daemon(paths: Paths, seconds: float = STOP_SECONDS) -> int:
             return EXIT_FAILED
         time.sleep(0.05)
     paths.daemon_pid.unlink(missing_ok=True)
-    print("The daemon has stopped; workers keep running.")
+    print("The daemon has stopped; running workers go on without it.")
     return 0
 
 

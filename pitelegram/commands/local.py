@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from typing import Any, TextIO
 
@@ -48,4 +49,6 @@ def demo(args: argparse.Namespace) -> int:
     """Run sandbox, scripted model and daemon on a throw-away agent directory."""
     resolved = {**resolve(args), "port": args.port}
     assembly = importlib.import_module("pitelegram.assembly")
-    return run_service(lambda: assembly.make_demo(resolved), resolved["log_level"], sys.stdout)
+    told = getattr(args, "log_level", None) or os.environ.get("PI_TELEGRAM_LOG_LEVEL")
+    level = resolved["log_level"] if told else "warn"
+    return run_service(lambda: assembly.make_demo(resolved), level, sys.stderr)
