@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import signal
 from typing import Any
 
@@ -17,6 +18,14 @@ REST_SECONDS = 1.0
 """How long a worker has to end its own children after SIGTERM before they are signalled too."""
 
 _MODES = {State.DRAINING: "drain", State.ABORTING: "abort"}
+
+
+class Purpose(enum.Enum):
+    """Why a worker goes down the ladder."""
+
+    STOP = "stop"
+    RESTART = "restart"
+    LATE = "late"
 
 
 class Descent:

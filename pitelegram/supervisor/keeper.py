@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.logger import Logger
-from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from pitelegram.errors import LaunchFailed, PiTelegramError
 from pitelegram.ids import ProcessBirth, managed_binding
 from pitelegram.kernel.deferring import spawn
-from pitelegram.kernel.observers import OneShot
 from pitelegram.kernel.redact import redact_public
 from pitelegram.store.rows import Spawn, Spec
 from pitelegram.supervisor.attempt import Attempt, reach_of
-from pitelegram.supervisor.descent import Descent
+from pitelegram.supervisor.descent import Descent, Purpose
 from pitelegram.supervisor.interfaces import WorkerView
 from pitelegram.supervisor.launch import Exit
 from pitelegram.supervisor.life import (
@@ -37,18 +34,11 @@ from pitelegram.supervisor.memory import Memory
 from pitelegram.supervisor.parts import Parts
 from pitelegram.supervisor.policy import RestartPolicy
 from pitelegram.supervisor.presence import Presence
+from pitelegram.supervisor.promise import Promise
 from pitelegram.supervisor.voice import Voice
 
 EXIT_LOCKED = 75
 EXIT_PERMANENT = 78
-
-
-class Purpose(enum.Enum):
-    """Why a worker goes down the ladder."""
-
-    STOP = "stop"
-    RESTART = "restart"
-    LATE = "late"
 
 
 @implementer(ILifePort)
@@ -90,9 +80,9 @@ class Keeper:
         self._pause = 0.0
         self._until_ms: int | None = None
         self._last_error: str | None = None
-        self._made: OneShot[None] = OneShot()
-        self._gone: OneShot[None] = OneShot()
-        self._settled: OneShot[None] = OneShot()
+        self._made = Promise()
+        self._gone = Promise()
+        self._settled = Promise()
 
     # --- what the supervisor asks ----------------------------------------------------------------
 
@@ -103,7 +93,7 @@ class Keeper:
         """
         if actor == "operator":
             self._policy.reset()
-        made = self._renew_made().when()
+        made = self._made.when()
         self.life.receive(Event.START, actor, reason)
         return made
 
@@ -125,7 +115,7 @@ class Keeper:
         if self.life.state is State.SPAWNING and self._presence.process is None:
             return self._made.when()
         self._purpose = Purpose.RESTART
-        made = self._renew_made().when()
+        made = self._made.when()
         self._end(actor, reason)
         return made
 
@@ -183,8 +173,6 @@ class Keeper:
         """Fire once the last start has had its result."""
         if self.life.state in SETTLED:
             return succeed(self.view())
-        if self._settled.fired:
-            self._settled = OneShot()
         return self._settled.when().addCallback(lambda _: self.view())
 
     def view(self) -> WorkerView:
@@ -231,17 +219,12 @@ class Keeper:
         elif state in (State.STOPPED, State.FAILED):
             self._rest()
         if self.life.state in SETTLED:
-            self._settled.fire(None)
+            self._settled.keep()
 
     # --- starting ------------------------------------------------------------------------------------
 
-    def _renew_made(self) -> OneShot[None]:
-        if self._made.fired:
-            self._made = OneShot()
-        return self._made
-
     def _begin_attempt(self) -> None:
-        self._renew_made()
+        self._made.renew()
         self.spec = self._parts.specs.get(self.spec.spec_id) or self.spec
         self._purpose = Purpose.LATE
         self._descent = None
@@ -261,7 +244,7 @@ class Keeper:
         except PiTelegramError as error:
             self._not_made(attempt, error)
         else:
-            self._made.fire(None)
+            self._made.keep()
 
     def _launched(self, attempt: Attempt) -> None:
         self._presence.process = attempt.process
@@ -274,7 +257,7 @@ class Keeper:
             return
         self._last_error = redact_public(str(error), 500)
         failed = error if isinstance(error, LaunchFailed) else LaunchFailed(str(error))
-        self._made.fire(Failure(failed))
+        self._made.break_(failed)
         if attempt.process is not None:
             return  # it runs: its registration or its end goes on from here
         self._attempt = None
@@ -345,8 +328,6 @@ class Keeper:
 
     def _end(self, actor: str, reason: str) -> Deferred[None]:
         """Begin to go down, by the gentlest way there is."""
-        if self._gone.fired:
-            self._gone = OneShot()
         gone = self._gone.when()
         if self.life.state is State.SPAWNING and self._presence.process is None:
             self._withdraw()
@@ -395,7 +376,7 @@ class Keeper:
             self.life.receive(Event.AGAIN, "daemon", "it is gone, and is started anew")
         else:
             self.life.receive(Event.ENDED, "daemon", "it is gone")
-        self._gone.fire(None)
+        self._gone.keep()
 
     def _rest(self) -> None:
         """Nothing of it runs: let go of everything."""
@@ -404,10 +385,8 @@ class Keeper:
             self._last_error = None
             self.spawn_id = None
             self._memory.pi = None
-            self._made.fire(Failure(LaunchFailed("the worker was stopped before it was made")))
-            self._gone.fire(None)
-
-    # --- adoption --------------------------------------------------------------------------------------
+            self._made.break_(LaunchFailed("the worker was stopped before it was made"))
+            self._gone.keep()
 
     def _adopting(self, overdue: bool) -> None:
         if not overdue:

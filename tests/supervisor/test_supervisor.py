@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 
@@ -242,7 +243,8 @@ class CrashTests(SupervisorCase):
         view = self.start()
         session = self.world.paths.pi_sessions / "s.jsonl"
         session.parent.mkdir()
-        session.write_text('{"type":"session","id":"s","cwd":"%s"}\n' % self.world.project)
+        header = {"type": "session", "id": "s", "cwd": str(self.world.project)}
+        session.write_text(json.dumps(header) + "\n")
         self.ready(sessionId="s", sessionFile=str(session), sessionEntries=3)
         self.crash(None, 9)
         found = self.supervisor.find(name="project")
