@@ -1,4 +1,4 @@
-"""Sending: order, targets, and what follows from each kind of failure."""
+"""Sending: order, targets, retries, and the end of the process."""
 
 from __future__ import annotations
 
@@ -10,31 +10,9 @@ from zope.interface.verify import verifyObject
 from pitelegram.delivery.interfaces import IDelivery, IThreadLoss
 from pitelegram.delivery.sender import Standing
 from pitelegram.delivery.transmitter import RETRIED_FOR_MS
-from pitelegram.errors import (
-    CertainlyUnsent,
-    Refused,
-    StoreError,
-    Unauthorized,
-    Uncertain,
-)
+from pitelegram.errors import CertainlyUnsent, Refused, StoreError, Unauthorized
+from tests.delivery.errors import SEND, unreachable
 from tests.delivery.world import OWNER, DeliveryCase, text_call
-
-SEND = "sendMessage"
-
-
-def unreachable() -> CertainlyUnsent:
-    """Return the error of a call that never left."""
-    return CertainlyUnsent(SEND, 0, "the connection was refused")
-
-
-def refused(description: str, code: int = 400) -> Refused:
-    """Return Telegram's definite refusal."""
-    return Refused(SEND, code, f"Bad Request: {description}")
-
-
-def lost_answer() -> Uncertain:
-    """Return the error of a call whose answer never came."""
-    return Uncertain(SEND, 0, "no complete answer in time")
 
 
 class OrderTests(DeliveryCase):
@@ -191,7 +169,8 @@ class UnsentTests(DeliveryCase):
         self.clock.advance(10_000)
         self.service.intake.kick()
         self.assertEqual(self.texts(), ["a1"])
-        self.assertEqual(self.states(), {"1": "pending"} | {"1": self.states()["1"]})
+        self.assertEqual(self.outbox.counts()["pending"], 2)
+        self.assertIs(self.service.sender.standing, Standing.BLOCKED)
         self.service.intake.blocked(False)
         self.assertEqual(sorted(self.texts()), ["a1", "a1", "b1"])
         self.service.intake.blocked(True)
@@ -219,216 +198,6 @@ class UnsentTests(DeliveryCase):
         self.api.script(SEND, Refused(SEND, 404, "Not Found"))
         self.submit("a", "1", text_call("a1"))
         self.assertEqual(self.states(), {"1": "retry_wait"})
-
-
-class RefusedTests(DeliveryCase):
-    """What Telegram definitely refused."""
-
-    def test_dead_letter(self) -> None:
-        """A refusal ends its delivery with a reason in one word; the next delivery goes on."""
-        self.start()
-        self.api.script(SEND, refused("message is too long, and secret words of the answer"))
-        self.submit("a", "1", text_call("a1"), text_call("a2"))
-        self.submit("a", "2", text_call("a3"))
-        self.assertEqual(self.texts(), ["a1", "a3"])
-        self.assertEqual(self.states(), {"1": "dead_letter"})
-        self.assertEqual(self.outbox.items()[0]["reason"], "too-long")
-
-    def test_plain_once(self) -> None:
-        """Broken markup is sent once more as plain text."""
-        self.start()
-        self.api.script(SEND, refused("can't parse entities: unclosed start tag"))
-        self.submit("a", "1", text_call("<b>1 &lt; 2</b>", parse_mode="HTML"), text_call("after"))
-        self.assertEqual(self.texts(), ["<b>1 &lt; 2</b>", "1 < 2", "after"])
-        self.assertNotIn("parse_mode", self.sent()[1].params)
-        self.assertEqual(self.states(), {})
-
-    def test_plain_refused_too(self) -> None:
-        """When the plain text is refused as well, that is the end."""
-        self.start()
-        self.api.script(SEND, *(refused("can't parse entities: x") for _ in range(2)))
-        self.submit("a", "1", text_call("*x", parse_mode="MarkdownV2"))
-        self.assertEqual(self.states(), {"1": "dead_letter"})
-
-    def test_nothing_to_make_plain(self) -> None:
-        """Text that was plain already is not sent a second time."""
-        self.start()
-        self.api.script(SEND, refused("can't parse entities: x"))
-        self.submit("a", "1", text_call("x"))
-        self.assertEqual((self.texts(), self.states()), (["x"], {"1": "dead_letter"}))
-
-    def test_rich_falls_back(self) -> None:
-        """A server without rich messages gets plain ones, cut to size, and is not asked again."""
-        self.start()
-        self.api.script("sendRichMessage", Refused("sendRichMessage", 404, "Not Found: method"))
-        rich = {"method": "sendRichMessage", "params": {"rich_message": {"markdown": "w " * 4000}}}
-        self.submit("a", "1", rich, text_call("after"))
-        self.submit(
-            "a",
-            "2",
-            {"method": "sendRichMessage", "params": {"rich_message": {"html": "<p>x</p>"}}},
-        )
-        self.clock.pump([1] * 10)
-        lengths = [len(text) for text in self.texts()]
-        self.assertEqual(self.texts()[-2:], ["after", "x"])
-        self.assertEqual(sum(lengths[:-2]) + 1, len("w " * 4000) - 1)
-        self.assertTrue(all(length <= 4096 for length in lengths))
-        self.assertEqual(len(self.api.made("sendRichMessage")), 1)
-        self.assertEqual(self.states(), {})
-
-    def test_rich_refused(self) -> None:
-        """Any 400 about a rich message is taken as one about its content."""
-        self.start()
-        self.api.script("sendRichMessage", Refused("sendRichMessage", 400, "Bad Request: NOPE"))
-        rich = {"method": "sendRichMessage", "params": {"rich_message": {"markdown": "# x"}}}
-        self.submit("a", "1", rich)
-        self.submit("a", "2", rich)
-        self.assertEqual(self.texts(), ["# x"])
-        self.assertEqual(len(self.api.made("sendRichMessage")), 2)
-
-
-class UncertainTests(DeliveryCase):
-    """What nobody knows."""
-
-    def test_parked(self) -> None:
-        """A part without an answer is parked, the rest goes on, and it is never repeated."""
-        self.start()
-        self.api.script(SEND, lost_answer())
-        self.submit("a", "1", text_call("a1"), text_call("a2"))
-        self.submit("a", "2", text_call("a3"))
-        self.clock.pump([600] * 10)
-        self.assertEqual(self.texts(), ["a1", "a2", "a3"])
-        self.assertEqual(self.states(), {"1": "uncertain"})
-        self.restart()
-        self.assertEqual(self.texts(), ["a1", "a2", "a3"])
-
-    def test_again(self) -> None:
-        """The operator's word sends what is uncertain, and only that, once more."""
-        self.start()
-        self.api.script(SEND, lost_answer())
-        self.submit("a", "1", text_call("a1"), text_call("a2"))
-        again = self.service.intake.again(self.key_of("1"))
-        self.assertTrue(self.successResultOf(again))
-        self.assertEqual(self.texts(), ["a1", "a2", "a1"])
-        self.assertFalse(self.successResultOf(self.service.intake.again(self.key_of("1"))))
-        self.assertFalse(self.successResultOf(self.service.intake.again("nothing")))
-
-    def test_resend(self) -> None:
-        """With the resend policy an uncertain part is repeated, after a restart too."""
-        self.resend = True
-        self.start()
-        self.api.script(SEND, lost_answer(), Uncertain(SEND, 502, "Bad Gateway"))
-        self.submit("a", "1", text_call("a1"))
-        self.clock.pump([5] * 5)
-        self.assertEqual((self.texts(), self.states()), (["a1"] * 3, {}))
-        self.api.script(SEND, Deferred())
-        self.submit("a", "2", text_call("a2"))
-        self.restart()
-        self.assertEqual((self.texts()[3:], self.states()), (["a2"] * 2, {}))
-
-    def test_repeatable(self) -> None:
-        """A method that may be repeated simply is."""
-        call = {"method": "sendChatAction", "params": {"action": "typing"}}
-        self.successResultOf(self.outbox.submit("a", "1", "final", "x", [call]))
-        self.api.script("sendChatAction", lost_answer())
-        self.start()
-        self.clock.pump([5] * 3)
-        self.assertEqual(len(self.api.made("sendChatAction")), 2)
-        self.assertEqual(self.states(), {})
-
-    def test_killed_while_sending(self) -> None:
-        """What was under way when the leader was killed is uncertain, and is not sent again."""
-        self.start()
-        self.api.script(SEND, Deferred())
-        self.submit("a", "1", text_call("a1"), text_call("a2"))
-        self.assertEqual(self.states(), {"1": "sending"})
-        self.restart()
-        self.assertEqual(self.texts(), ["a1", "a2"])
-        self.assertEqual(self.outbox.items()[0]["reason"], "interrupted")
-
-    def test_unexpected_error(self) -> None:
-        """An error of our own while sending is as uncertain as a lost answer."""
-        self.start()
-        self.api.script(SEND, ValueError("a bug"))
-        self.submit("a", "1", text_call("a1"))
-        self.assertEqual(self.states(), {"1": "uncertain"})
-        self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)
-
-
-class ThreadLossTests(DeliveryCase):
-    """Threads that are gone."""
-
-    def test_lost(self) -> None:
-        """With the Thread confirmed lost the part waits for the new one and goes there."""
-        self.losses.answer = "lost"
-        self.start()
-        self.api.script(SEND, refused("message thread not found"))
-        self.submit("a", "1", text_call("a1"))
-        self.clock.advance(1000)
-        self.assertEqual(self.losses.asked, ["a"])
-        self.assertEqual(self.texts(), ["a1"])
-        self.give("a", 99)
-        self.service.intake.kick("a")
-        self.assertEqual([c.params["message_thread_id"] for c in self.sent()], [70, 99])
-        self.assertEqual(self.states(), {})
-
-    def test_alive_or_unknown(self) -> None:
-        """A Thread that is alive, or about which nobody knows, is tried again with back-off."""
-        for answer in ("alive", "unknown"):
-            self.losses.answer = answer
-            self.api.script(SEND, refused("TOPIC_DELETED"))
-            if not self.service.running:
-                self.start()
-            self.submit("a", answer, text_call(answer))
-            self.assertEqual(self.states(), {answer: "retry_wait"})
-            self.clock.pump([1] * 5)
-            self.assertEqual(self.states(), {})
-        self.assertEqual(self.texts(), ["alive", "alive", "unknown", "unknown"])
-
-    def test_misplaced(self) -> None:
-        """A message that landed outside its Thread is taken back and sent to the new one."""
-        self.losses.answer = "lost"
-        self.start()
-        self.api.script(SEND, {"message_id": 5})
-        self.submit("a", "1", text_call("a1"))
-        removed = self.api.made("deleteMessage")
-        self.assertEqual([call.params["message_id"] for call in removed], [5])
-        self.assertEqual(self.losses.asked, ["a"])
-        self.assertIsNone(self.bindings.message_owner(OWNER, 5))
-        self.give("a", 99)
-        self.service.intake.kick("a")
-        self.assertEqual(self.states(), {})
-        self.assertEqual(self.sent()[-1].params["message_thread_id"], 99)
-
-    def test_misplaced_album(self) -> None:
-        """Of an album that landed elsewhere every message is taken back."""
-        self.losses.answer = "lost"
-        self.start()
-        self.api.script("sendMediaGroup", [{"message_id": 5}, {"message_id": 6}])
-        media = [{"type": "photo", "media": "id1"}, {"type": "photo", "media": "id2"}]
-        self.submit("a", "1", {"method": "sendMediaGroup", "params": {"media": media}})
-        removed = self.api.made("deleteMessages")
-        self.assertEqual([call.params["message_ids"] for call in removed], [[5, 6]])
-
-    def test_misplaced_for_good(self) -> None:
-        """If it cannot be taken back it counts as delivered there; the Thread is examined."""
-        self.losses.answer = "lost"
-        self.start()
-        self.api.script(SEND, {"message_id": 5})
-        self.api.script("deleteMessage", refused("message can't be deleted"))
-        self.submit("a", "1", text_call("a1"))
-        self.assertEqual(self.states(), {})
-        self.assertEqual(self.losses.asked, ["a"])
-        self.assertEqual(self.bindings.message_owner(OWNER, 5), ("a", True))
-
-    def test_misplaced_again_and_again(self) -> None:
-        """A server that never says the Thread does not make messages appear and vanish for ever."""
-        self.start()
-        self.api.script(SEND, *({"message_id": number} for number in range(1, 9)))
-        self.submit("a", "1", text_call("a1"))
-        self.clock.pump([10] * 20)
-        self.assertEqual((len(self.texts()), self.states()), (4, {}))
-        self.assertEqual(len(self.api.made("deleteMessage")), 3)
 
 
 class StopTests(DeliveryCase):

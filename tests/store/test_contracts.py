@@ -9,7 +9,15 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import TestCase
 
 from pitelegram.store.database import Database
-from pitelegram.testing import contracts_store as contracts
+from pitelegram.testing.contracts_bindings import BindingsContract
+from pitelegram.testing.contracts_inbox import InboxContract
+from pitelegram.testing.contracts_journal import JournalContract
+from pitelegram.testing.contracts_outbox import OutboxContract
+from pitelegram.testing.contracts_store import (
+    CommandsContract,
+    LeadershipContract,
+    SpecsContract,
+)
 from pitelegram.testing.stores import leader_database, worker_database
 
 
@@ -50,57 +58,57 @@ class OnDisk(TestCase):
         return self.database
 
 
-class LeadershipInMemory(contracts.LeadershipContract, InMemory):
+class LeadershipInMemory(LeadershipContract, InMemory):
     """Leadership in memory."""
 
 
-class LeadershipOnDisk(contracts.LeadershipContract, OnDisk):
+class LeadershipOnDisk(LeadershipContract, OnDisk):
     """Leadership on disk."""
 
 
-class JournalInMemory(contracts.JournalContract, InMemory):
+class JournalInMemory(JournalContract, InMemory):
     """Journal in memory."""
 
 
-class JournalOnDisk(contracts.JournalContract, OnDisk):
+class JournalOnDisk(JournalContract, OnDisk):
     """Journal on disk."""
 
 
-class SpecsInMemory(contracts.SpecsContract, InMemory):
+class SpecsInMemory(SpecsContract, InMemory):
     """Specs in memory."""
 
 
-class SpecsOnDisk(contracts.SpecsContract, OnDisk):
+class SpecsOnDisk(SpecsContract, OnDisk):
     """Specs on disk."""
 
 
-class BindingsInMemory(contracts.BindingsContract, InMemory):
+class BindingsInMemory(BindingsContract, InMemory):
     """Bindings in memory."""
 
 
-class BindingsOnDisk(contracts.BindingsContract, OnDisk):
+class BindingsOnDisk(BindingsContract, OnDisk):
     """Bindings on disk."""
 
 
-class OutboxInMemory(contracts.OutboxContract, InMemory):
+class OutboxInMemory(OutboxContract, InMemory):
     """Outbox in memory."""
 
 
-class OutboxOnDisk(contracts.OutboxContract, OnDisk):
+class OutboxOnDisk(OutboxContract, OnDisk):
     """Outbox on disk."""
 
 
-class CommandsInMemory(contracts.CommandsContract, InMemory):
+class CommandsInMemory(CommandsContract, InMemory):
     """Commands in memory."""
 
 
-class CommandsOnDisk(contracts.CommandsContract, OnDisk):
+class CommandsOnDisk(CommandsContract, OnDisk):
     """Commands on disk."""
 
 
-class InboxInMemory(contracts.InboxContract, InMemory):
+class InboxInMemory(InboxContract, InMemory):
     """Inbox in memory."""
 
 
-class InboxOnDisk(contracts.InboxContract, OnDisk):
+class InboxOnDisk(InboxContract, OnDisk):
     """Inbox on disk."""

@@ -1,0 +1,141 @@
+"""What every inbox must do; see L{pitelegram.testing.contracts_store}."""
+
+from __future__ import annotations
+
+from zope.interface.verify import verifyObject
+
+from pitelegram.store.inbox import Inbox
+from pitelegram.store.interfaces import IInbox
+from pitelegram.testing.contracts_store import StoreContract
+
+
+class InboxContract(StoreContract):
+    """L{IInbox}."""
+
+    schema = "worker"
+
+    async def inbox(self, *delivery_ids: str) -> Inbox:
+        """Return an inbox with these deliveries, held."""
+        inbox = Inbox(self.open("worker"))
+        for delivery_id in delivery_ids:
+            await inbox.admit(delivery_id, "telegram", "message", b"{}", f"prompt {delivery_id}")
+        return inbox
+
+    async def test_interface(self) -> None:
+        """The object has the interface's methods with its signatures."""
+        assert verifyObject(IInbox, await self.inbox())
+
+    async def test_admit_once(self) -> None:
+        """A known id changes nothing, whatever comes with it."""
+        inbox = await self.inbox()
+        first = await inbox.admit("d", "telegram", "message", b"1", None, 5, 7, 70, 9, "priority")
+        second = await inbox.admit("d", "control", "message", b"2", "other")
+        assert (first, second) == (True, False)
+        row = inbox.row("d")
+        assert row is not None
+        assert (row.state, row.body, row.prompt, row.lane) == ("admitted", b"1", None, "priority")
+        assert (row.update_id, row.chat_id, row.thread_id, row.message_id) == (5, 7, 70, 9)
+        assert inbox.row("e") is None
+
+    async def test_hand_only_held(self) -> None:
+        """A row is handed at most once: only from C{held}, with the mark that was given."""
+        inbox = await self.inbox()
+        await inbox.admit("d", "telegram", "message", b"{}", None)
+        (row,) = inbox.rows("admitted")
+        await self.refused(inbox.hand(row.seq, "rpc", "run", "/s", 10, "e"))
+        await inbox.hold(row.seq, "text")
+        await inbox.hold(row.seq, "edited text")
+        await inbox.hand(row.seq, "rpc", "run", "/s", 10, "e")
+        await self.refused(inbox.hand(row.seq, "rpc", "run", "/s", 10, "e"))
+        await self.refused(inbox.hold(row.seq, "too late"))
+        (row,) = inbox.rows("handed")
+        assert (row.prompt, row.rpc_id, row.run_id) == ("edited text", "rpc", "run")
+        assert (row.mark_file, row.mark_size, row.mark_entry) == ("/s", 10, "e")
+        await inbox.unhand(row.seq)
+        (row,) = inbox.rows("held")
+        assert (row.rpc_id, row.mark_file, row.mark_size) == (None, None, None)
+
+    async def test_settle_with_answers(self) -> None:
+        """Rows and answers are committed together; the answers come out in order."""
+        inbox = await self.inbox("a", "b", "c")
+        seqs = [row.seq for row in inbox.rows("held")]
+        answers = [
+            {"delivery_id": f"z{number}", "kind": "final", "delivery": {"calls": [number]}}
+            for number in (2, 1)
+        ]
+        await inbox.settle(seqs[:2], answers)
+        assert [row.delivery_id for row in inbox.rows("settled")] == ["a", "b"]
+        assert [row.delivery_id for row in inbox.rows("held", "handed")] == ["c"]
+        assert inbox.answers() == answers
+        await inbox.forget_answer("z2")
+        await inbox.add_answer("z1", "notice", {"calls": ["other"]})
+        assert inbox.answers() == answers[1:]
+
+    async def test_settle_is_one_commit(self) -> None:
+        """An answer that cannot be stored leaves the rows as they were."""
+        inbox = await self.inbox("a")
+        (row,) = inbox.rows("held")
+        bad = {"delivery_id": "z", "kind": "no such kind", "delivery": {}}
+        await self.refused(inbox.settle([row.seq], [bad]))
+        assert [each.state for each in inbox.rows("held")] == ["held"]
+        assert inbox.answers() == []
+
+    async def test_uncertain_and_skip(self) -> None:
+        """An uncertain row keeps its prompt; what is over stays over."""
+        inbox = await self.inbox("a", "b")
+        first, second = inbox.rows("held")
+        notice = {"delivery_id": "n", "kind": "notice", "delivery": {"calls": []}}
+        await inbox.hand(first.seq, "rpc", "run", None, 0, None)
+        await inbox.uncertain([first.seq], [notice])
+        await inbox.skip([second.seq])
+        (row,) = inbox.rows("uncertain")
+        assert (row.prompt, inbox.answers()) == ("prompt a", [notice])
+        await inbox.settle([second.seq])
+        assert [each.delivery_id for each in inbox.rows("skipped")] == ["b"]
+        await inbox.settle([first.seq])
+        assert [each.prompt for each in inbox.rows("settled")] == [None]
+
+    async def test_retention(self) -> None:
+        """Confirmed ids stay 48 h, prompts of the control socket and the ledger 8 days."""
+        inbox = await self.inbox("a", "b")
+        await inbox.admit("r", "control", "prompt", b"{}", "text")
+        await inbox.ledger_start("q", "f")
+        await inbox.settle([row.seq for row in inbox.rows("held")[1:]])
+        await inbox.confirm(["a", "b"])
+        hour = 3600
+        self.clock.advance(47 * hour)
+        assert await inbox.forget(self.database.now_ms()) == 0
+        self.clock.advance(2 * hour)
+        assert await inbox.forget(self.database.now_ms()) == 1
+        assert inbox.row("b") is None
+        self.clock.advance(8 * 24 * hour)
+        assert await inbox.forget(self.database.now_ms()) == 2
+        assert (inbox.row("r"), inbox.ledger("q")) == (None, None)
+        assert [row.delivery_id for row in inbox.rows("held")] == ["a"]
+
+    async def test_ledger(self) -> None:
+        """A control request is started once and keeps its result."""
+        inbox = await self.inbox()
+        await inbox.ledger_start("q", "f")
+        await self.refused(inbox.ledger_start("q", "g"))
+        expected = {"fingerprint": "f", "state": "started", "result": None}
+        assert inbox.ledger("q") == expected
+        await inbox.ledger_finish("q", {"ok": True})
+        expected = {"fingerprint": "f", "state": "finished", "result": {"ok": True}}
+        assert inbox.ledger("q") == expected
+
+    async def test_meta(self) -> None:
+        """A fact is there after it was stored."""
+        inbox = await self.inbox()
+        assert inbox.get_meta("session") is None
+        await inbox.set_meta("session", "s")
+        assert inbox.get_meta("session") == "s"
+
+    async def test_unknown_state(self) -> None:
+        """Asking for rows in a state that does not exist is a mistake of the caller."""
+        inbox = await self.inbox()
+        try:
+            inbox.rows("held'; DROP TABLE inbox; --")
+        except ValueError:
+            return
+        raise AssertionError("no error")
