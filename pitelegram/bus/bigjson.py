@@ -11,6 +11,7 @@ from typing import Any
 
 from twisted.protocols.amp import MAX_VALUE_LENGTH, Argument
 
+from pitelegram.bus.fields import python_name
 from pitelegram.kernel import jsonio
 
 _NUMBER = re.compile(rb"[1-9][0-9]{0,8}")
@@ -68,7 +69,7 @@ class Json(Argument):
         @raise KeyError: if it is absent and not optional.
         """
         data = join(name, strings)
-        key = name.decode("ascii")
+        key = python_name(name)
         if data is not None:
             objects[key] = parse(data)
         elif self.optional:
@@ -78,7 +79,7 @@ class Json(Argument):
 
     def toBox(self, name: bytes, strings: dict, objects: dict, proto: Any) -> None:
         """Serialize and cut; see L{Argument.toBox}."""
-        key = name.decode("ascii")
+        key = python_name(name)
         value = objects[key] if not self.optional else objects.get(key)
         if value is None and self.optional:
             return

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from twisted.protocols.amp import Argument, Boolean, Command, Integer, String, Unicode
+from twisted.protocols.amp import Argument, Box, Command
 
 from pitelegram import errors
 from pitelegram.bus.bigjson import Json
-
-_DECIMAL = re.compile(rb"-?[0-9]{1,20}")
-
-
-class Decimal(Integer):
-    """A decimal ASCII integer and nothing else that C{int} would take."""
-
-    def fromString(self, inString: bytes) -> int:  # type: ignore[override]
-        """Read it. @raise ValueError: if it is anything else."""
-        if _DECIMAL.fullmatch(inString) is None:
-            raise ValueError("not a decimal integer")
-        return int(inString)
-
+from pitelegram.bus.fields import Boolean, Integer, String, Unicode
 
 WIRE_ERRORS: dict[type[Exception], bytes] = {
     errors.BusUnauthorized: b"UNAUTHORIZED",
@@ -42,6 +29,47 @@ class BusCommand(Command):
 
     commandName = b"bus"
     errors = WIRE_ERRORS
+
+    def __init__(self, **values: Any) -> None:
+        # What is missing is found while the box is made.
+        self.structured = values
+
+    @classmethod
+    def makeArguments(cls, objects: dict[str, Any], proto: Any) -> Box:
+        """Return the box of a call. @raise KeyError: an argument is missing."""
+        return _boxed(cls.arguments, objects, proto)
+
+    @classmethod
+    def makeResponse(cls, objects: dict[str, Any], proto: Any) -> Box:
+        """Return the box of an answer. @raise KeyError: a value is missing."""
+        return _boxed(cls.response, objects, proto)
+
+    @classmethod
+    def parseArguments(cls, box: Box, protocol: Any) -> dict[str, Any]:
+        """Return the values of a call. @raise KeyError: one is missing."""
+        return _unboxed(cls.arguments, box, protocol)
+
+    @classmethod
+    def parseResponse(cls, box: Box, protocol: Any) -> dict[str, Any]:
+        """Return the values of an answer. @raise KeyError: one is missing."""
+        return _unboxed(cls.response, box, protocol)
+
+
+Fields = list[tuple[bytes, Argument]]
+
+
+def _boxed(fields: Fields, objects: dict[str, Any], proto: Any) -> Box:
+    box = Box()
+    for name, field in fields:
+        field.toBox(name, box, objects, proto)
+    return box
+
+
+def _unboxed(fields: Fields, box: Box, proto: Any) -> dict[str, Any]:
+    objects: dict[str, Any] = {}
+    for name, field in fields:
+        field.fromBox(name, box, objects, proto)
+    return objects
 
 
 def _command(
@@ -65,7 +93,7 @@ def _command(
 
 
 _IDENTITY: dict[str, Argument] = {
-    "protocolVersion": Decimal(),
+    "protocolVersion": Integer(),
     "build": Unicode(),
     "capabilities": Json(),
 }
@@ -139,7 +167,7 @@ def _forward(name: str) -> type[BusCommand]:
         name,
         {
             "deliveryId": Unicode(),
-            "updateId": Decimal(),
+            "updateId": Integer(),
             **_RECIPIENT,
             "recipientBindingKey": Unicode(),
             "update": Json(),
@@ -162,7 +190,7 @@ WorkerControl = _command(
     {**_RECIPIENT, "requestId": Unicode(), "command": Json()},
     {"result": Json()},
 )
-Shutdown = _command("leader.shutdown", {**_RECIPIENT, "mode": Unicode(), "deadlineMs": Decimal()})
+Shutdown = _command("leader.shutdown", {**_RECIPIENT, "mode": Unicode(), "deadlineMs": Integer()})
 ReplaceTarget = _command(
     "leader.replaceTarget",
     {**_RECIPIENT, "target": Json(), "oldTarget": Json(), "reason": Unicode()},

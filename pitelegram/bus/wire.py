@@ -7,6 +7,7 @@ parsed values as one dict and returns the answer's values, or a Deferred of them
 from __future__ import annotations
 
 from collections.abc import Callable
+from struct import pack
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, TimeoutError, fail
@@ -31,6 +32,9 @@ from pitelegram.errors import (
 
 Values = dict[str, Any]
 Responder = Callable[[Values], Any]
+
+_MARGIN = 16 * 1024
+"""What keys and lengths of the largest answer take."""
 
 DEADLINE = 30.0
 """Seconds a caller waits for an answer where the contract says nothing else."""
@@ -121,7 +125,7 @@ class Wire(amp.BinaryBoxProtocol, amp.BoxDispatcher):
             raise BusBadRequest("the peer does not know this command")
         if failure.check(amp.UnknownRemoteError, amp.RemoteAmpError):
             raise BusError("the peer failed inside")
-        if failure.check(KeyError, ValueError, TypeError):
+        if failure.check(KeyError, ValueError):
             raise BusBadRequest("the peer's answer is malformed")
         raise LinkLost("the bus connection ended before the answer")
 
@@ -162,12 +166,12 @@ class Wire(amp.BinaryBoxProtocol, amp.BoxDispatcher):
         except BrokenPieces:
             self.end("a command has a gap in its pieces")
             raise BusBadRequest("a value has a gap in its pieces") from None
-        except (KeyError, ValueError, TypeError):
+        except (KeyError, ValueError):
             raise BusBadRequest("arguments are missing or malformed") from None
 
     def _formatted(self, command: type[BusCommand], answer: Values | None) -> amp.AmpBox:
         box = command.makeResponse(answer or {}, self)
-        if _size(box) > BOX_LIMIT:
+        if sum(map(len, box.values())) > BOX_LIMIT - _MARGIN:
             return self._refused(command, Refusal("too-large", "the answer is over 16 MiB"))
         return box
 
@@ -188,9 +192,7 @@ class Wire(amp.BinaryBoxProtocol, amp.BoxDispatcher):
         """Write a box. @raise BusBadRequest: if it is over the limit."""
         if self.transport is None:
             raise LinkLost("the bus connection is closed")
-        if _size(box) > BOX_LIMIT:
-            raise BusBadRequest("a box over 16 MiB cannot be sent")
-        self.transport.write(box.serialize())
+        self.transport.write(_serialized(box))
         if isinstance(box, amp.QuitBox):
             self.ended = True
 
@@ -262,5 +264,16 @@ def _as_failure(box: amp.AmpBox) -> Failure:
     return Failure(kind(code, box[amp.ERROR_DESCRIPTION].decode("utf-8", "replace")))
 
 
-def _size(box: amp.AmpBox) -> int:
-    return sum(4 + len(key) + len(value) for key, value in box.items()) + 2
+def _serialized(box: amp.AmpBox) -> bytes:
+    """AMP's own, without sorting the keys, and with the limit of a box."""
+    parts: list[bytes] = []
+    for key, value in box.items():
+        if len(value) > amp.MAX_VALUE_LENGTH:
+            raise BusBadRequest("a text over 65,535 bytes cannot be sent")
+        parts += (pack("!H", len(key)), key, pack("!H", len(value)), value)
+    data = b"".join((*parts, b"\0\0"))
+    if len(data) > BOX_LIMIT:
+        raise BusBadRequest("a box over 16 MiB cannot be sent")
+    return data
+
+

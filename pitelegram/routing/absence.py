@@ -65,8 +65,10 @@ class Absence:
     def back(self, lane: Lane) -> None:
         """The worker is there: forget how long rows have waited."""
         timer = self._timers.pop(lane.destination.key, None)
-        if timer is not None:
-            timer.cancel()
+        if timer is None:
+            # Rows have waited only since a timer runs; most calls end here.
+            return
+        timer.cancel()
         for entry in lane.waiting:
             entry.waiting_since = None
 
@@ -81,6 +83,9 @@ class Absence:
         if self._registry.live(lane.destination.key) is None:
             self._tell(lane)
             self.look_after(lane)
+        else:
+            for entry in lane.waiting:
+                entry.waiting_since = None
 
     def _tell(self, lane: Lane) -> None:
         key, now = lane.destination.key, self._clock.seconds()

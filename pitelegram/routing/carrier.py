@@ -100,7 +100,8 @@ class Carrier:
         try:
             # Pinned again when it comes back: the commits keep the rows of a target in their order.
             await self.journal.pin(entry.seq, binding_key, delivery)
-            entry.recipient, entry.delivery_id, entry.held = binding_key, delivery, False
+            entry.recipient, entry.delivery_id = binding_key, delivery
+            entry.held, entry.waiting_since = False, None
             self._remember(entry)
             if not _still(follower):
                 raise LinkLost("the follower registered anew meanwhile")

@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.bus.bigjson import BrokenPieces, Json, cut, join
 from pitelegram.bus.boxes import BOX_LIMIT, BoxReader, BrokenBox
-from pitelegram.bus.commands import Decimal
+from pitelegram.bus.fields import Integer
 from pitelegram.testing.rawamp import packed
 
 AROUND = st.one_of(
@@ -88,9 +88,9 @@ class BigValueTests(SynchronousTestCase):
 
     def test_decimal(self) -> None:
         """Only plain decimals are integers."""
-        self.assertEqual(Decimal().fromString(b"-17"), -17)
+        self.assertEqual(Integer().fromString(b"-17"), -17)
         for text in (b"1_0", b" 1", b"1\n", b"0x1", b"", b"9" * 5000, "١".encode()):
-            self.assertRaises(ValueError, Decimal().fromString, text)
+            self.assertRaises(ValueError, Integer().fromString, text)
 
 
 class BoxReaderTests(SynchronousTestCase):
