@@ -214,7 +214,8 @@ class Keeper:
             self.life.arm(self._pause, Event.ELAPSED, "policy", "the pause is over")
         elif state in LADDER:
             self._go_down(state)
-        elif state is State.RUNNING and before is State.SPAWNING:
+        elif state is State.RUNNING and before in (State.SPAWNING, State.ADOPTING):
+            # After an adoption too: the daemon before may have died without saying it.
             self._voice.ready(self.spawn_id)
         elif state in (State.STOPPED, State.FAILED):
             self._rest()

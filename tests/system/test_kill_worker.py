@@ -99,7 +99,7 @@ class WorkerForGood(SystemCase):
         (thread,) = await self.start("alpha")
         daemon = self.system.daemon
         assert daemon is not None
-        self.system.say("[[gate g]] [[say text='left behind']]", thread)
+        self.system.say("[[gate g]] [[say text='left ']] [[say text='behind']]", thread)
         await self.system.model.when_request(lambda r: "gate g" in r.text)
         await daemon.kill()
         self.system.model.open_gate("g")
