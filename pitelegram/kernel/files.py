@@ -66,7 +66,8 @@ def ensure_private_dir(path: Path) -> None:
     path = Path(path)
     with _refusals():
         _refuse_links(path.parent)
-        path.parent.mkdir(mode=DIR_MODE, parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):  # of another type; the next step says so
+            path.parent.mkdir(mode=DIR_MODE, parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, DIR_MODE)
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
