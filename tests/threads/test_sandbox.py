@@ -148,6 +148,8 @@ class SandboxTests(TestCase):
             await self.until(lambda kind=kind: f"with {kind}" in self.sink.texts)
         self.assertEqual(len(self.sink.texts), 2)
         self.assertEqual(len(self.sink.ids), len(set(self.sink.ids)))
+        self.sandbox.chat.user_sends("at last")
+        await self.until(lambda: "at last" in self.sink.texts)
         self.assertEqual(self.poll.snapshot()["phase"], "long-poll")
 
     async def test_conflict(self) -> None:
@@ -162,7 +164,7 @@ class SandboxTests(TestCase):
         theirs.cancel()
         self.sandbox.chat.user_sends("after")
         await self.until(lambda: self.sink.texts == ["after"])
-        self.assertEqual(self.poll.snapshot()["phase"], "long-poll")
+        await self.until(lambda: self.poll.snapshot()["phase"] == "long-poll")
 
     async def test_away_and_back(self) -> None:
         """Telegram goes away and comes back on the same address."""
