@@ -15,7 +15,7 @@ from pitelegram.delivery.interfaces import IThreadLoss
 from pitelegram.delivery.notices import Notices
 from pitelegram.delivery.sender import Sender
 from pitelegram.delivery.spool import Spool
-from pitelegram.delivery.transmitter import Transmitter
+from pitelegram.delivery.transmitter import Destination, Transmitter
 from pitelegram.kernel.services import AsyncMultiService
 from pitelegram.store.interfaces import IBindings, ILeadership, IOutbox
 
@@ -28,6 +28,8 @@ class DeliveryService(AsyncMultiService):
     @param resend: whether uncertain sends are repeated (C{outbox.ambiguous} is C{resend}).
     @param allowed: whether a chat is the paired owner's private one.
     @param on_unauthorized: called at each 401.
+    @param destination: where a binding's messages go (C{IThreads.destination}); its own target
+        unless given.
     @ivar intake: the L{pitelegram.delivery.interfaces.IDelivery}.
     @ivar notices: the L{pitelegram.routing.interfaces.INotices}.
     """
@@ -48,6 +50,7 @@ class DeliveryService(AsyncMultiService):
         resend: Callable[[], bool] = lambda: False,
         allowed: Callable[[int], bool] = lambda chat_id: True,
         on_unauthorized: Callable[[], None] = lambda: None,
+        destination: Destination | None = None,
     ) -> None:
         super().__init__()
         files = Spool(spool)
@@ -62,6 +65,7 @@ class DeliveryService(AsyncMultiService):
             resend=resend,
             allowed=allowed,
             announce=lambda *facts: self.announcer.announce(*facts),
+            destination=destination,
         )
         self.sender = Sender(
             clock,

@@ -43,6 +43,7 @@ class Step(enum.Enum):
 
 
 Announce = Callable[[str, str, str, str], None]
+Destination = Callable[[str], "TelegramTarget | None"]
 
 
 class Transmitter:
@@ -53,6 +54,7 @@ class Transmitter:
 
     @param resend: whether uncertain sends are repeated (C{outbox.ambiguous}), asked each time.
     @param allowed: whether a chat is the paired owner's; nothing goes to another one.
+    @param destination: where a binding's messages go; its own target unless given.
     @param announce: C{announce(binding_key, key, state, reason)} when a part is parked
         (C{uncertain}) or refused (C{dead_letter}).
     """
@@ -72,6 +74,7 @@ class Transmitter:
         resend: Callable[[], bool],
         allowed: Callable[[int], bool],
         announce: Announce,
+        destination: Destination | None = None,
     ) -> None:
         self._clock = clock
         self._outbox = outbox
@@ -83,13 +86,17 @@ class Transmitter:
         self._resend = resend
         self._allowed = allowed
         self._announce = announce
+        self._destination = self._own_target if destination is None else destination
         self._rich_unknown = False
 
     def target(self, binding_key: str) -> TelegramTarget | None:
         """Return where a binding's messages go now, None while they have to wait."""
-        binding = self._bindings.get(binding_key)
-        target = None if binding is None else binding.target
+        target = self._destination(binding_key)
         return target if target is not None and self._allowed(target.chat_id) else None
+
+    def _own_target(self, binding_key: str) -> TelegramTarget | None:
+        binding = self._bindings.get(binding_key)
+        return None if binding is None else binding.target
 
     async def transmit(self, part: OutboxPart, backoff: Backoff) -> Step:
         """Send a part once."""

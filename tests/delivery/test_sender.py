@@ -11,6 +11,7 @@ from pitelegram.delivery.interfaces import IDelivery, IThreadLoss
 from pitelegram.delivery.sender import Standing
 from pitelegram.delivery.transmitter import RETRIED_FOR_MS
 from pitelegram.errors import CertainlyUnsent, Refused, StoreError, Unauthorized
+from pitelegram.targets import TelegramTarget
 from tests.delivery.errors import SEND, unreachable
 from tests.delivery.world import OWNER, DeliveryCase, text_call
 
@@ -71,6 +72,15 @@ class OrderTests(DeliveryCase):
         self.submit("a", "1", text_call("a1"))
         self.assertNotIn("message_thread_id", self.sent()[0].params)
         self.assertEqual(self.states(), {})
+
+    def test_destination(self) -> None:
+        """Reports go where they are sent to, even when their binding has no target of its own."""
+        self.lose("a")
+        self.destination = lambda key: TelegramTarget(OWNER)
+        self.service = self.make()
+        self.start()
+        self.submit("a", "1", text_call("a1"))
+        self.assertEqual(self.sent()[0].params, {"chat_id": OWNER, "text": "a1"})
 
     def test_only_the_owner(self) -> None:
         """Nothing goes to a chat that is not the paired owner's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,6 +16,7 @@ from pitelegram.delivery.service import DeliveryService
 from pitelegram.store.bindings import Bindings
 from pitelegram.store.leadership import Leadership
 from pitelegram.store.outbox import Outbox
+from pitelegram.targets import TelegramTarget
 from pitelegram.testing.botapi import Call, FakeBotApi
 from pitelegram.testing.delivery import FakeThreadLoss
 from pitelegram.testing.stores import leader_database
@@ -74,7 +76,10 @@ class DeliveryCase(SynchronousTestCase):
             resend=lambda: self.resend,
             allowed=lambda chat_id: chat_id == self.owner,
             on_unauthorized=self.refused,
+            destination=self.destination,
         )
+
+    destination: Callable[[str], TelegramTarget | None] | None = None
 
     def start(self) -> None:
         """Start delivery; it is stopped at the end."""
