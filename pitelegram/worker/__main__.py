@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pitelegram.kernel.lean import forbid_tls
 
-USAGE_ERROR = 2
+LEVELS = ("debug", "info", "warn", "error", "critical")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -24,7 +24,7 @@ def parser() -> argparse.ArgumentParser:
     managed.add_argument("--session", help="absolute path of the session file to resume")
     managed.add_argument("--fresh", action="store_true", help="begin a new session")
     managed.add_argument("--root", action="append", default=[], help="where sessions may work")
-    managed.add_argument("--log-level", default="info")
+    managed.add_argument("--log-level", default="info", choices=LEVELS)
     managed.add_argument("--pi-umask", type=lambda text: int(text, 8), help="octal umask of Pi")
     return result
 

@@ -21,6 +21,7 @@ class Brake:
     """Abort and clear, as commands, the control socket and the stop ladder need them.
 
     @param up: whether Pi can be talked to.
+    @param aborted: called after each abort, which has cancelled Pi's open dialogs.
     """
 
     def __init__(
@@ -30,12 +31,14 @@ class Brake:
         queue: Queue,
         host: IPiHost,
         up: Callable[[], bool],
+        aborted: Callable[[], None],
     ) -> None:
         self._clock = clock
         self._inbox = inbox
         self._queue = queue
         self._host = host
         self._up = up
+        self._aborted = aborted
 
     @deferred
     async def abort(self, keep: bool = True, before: int | None = None) -> tuple[bool, int]:
@@ -57,6 +60,7 @@ class Brake:
         state = self._host.state or {}
         active = bool(state.get("isStreaming")) or self._queue.state not in (IDLE, WAITING, GONE)
         cleared = await self._host.abort()
+        self._aborted()
         returned = await self._queue.give_back(_texts(cleared), kick=keep)
         dropped = 0
         if not keep:

@@ -147,13 +147,17 @@ def build(
     sessions = Sessions(
         paths, inbox, identity.directory, identity.roots, lambda: service.parts.changed()
     )
+    command: list[str] = []
     choice: SessionChoice | LaunchFailed
     try:
+        command = shlex.split(options.pi)
         choice = sessions.choose(options.session, options.fresh)
+    except ValueError as error:
+        choice = LaunchFailed(f"workers.command cannot be read: {error}", permanent=True)
     except LaunchFailed as error:
         choice = error
     host = RpcPiHost(
-        shlex.split(options.pi),
+        command,
         identity.directory,
         pi_environment(os.environ, options),
         reactor,

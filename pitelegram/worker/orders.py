@@ -24,13 +24,12 @@ from pitelegram.store.rows import InboxRow
 from pitelegram.worker.bestcalls import BestEffort
 from pitelegram.worker.brake import Brake
 from pitelegram.worker.queue import Queue
-from pitelegram.worker.settling import short_id
+from pitelegram.worker.settling import Settler, short_id
 
 
 class Orders:
     """Does what admitted rows ask, in their order.
 
-    @param stored: called when a notice may wait for submission.
     @param thread_name: returns the name of the worker's Thread, where it has one.
     @param status_text: returns the answer to C{/status}.
     """
@@ -43,7 +42,7 @@ class Orders:
         queue: Queue,
         brake: Brake,
         calls: BestEffort,
-        stored: Callable[[], None],
+        settler: Settler,
         thread_name: Callable[[], str | None],
         status_text: Callable[[], str],
     ) -> None:
@@ -51,7 +50,7 @@ class Orders:
         self._queue = queue
         self._brake = brake
         self._calls = calls
-        self._stored = stored
+        self._settler = settler
         self._thread_name = thread_name
         self._status_text = status_text
         self._working: Deferred[Any] | None = None
@@ -82,8 +81,7 @@ class Orders:
         answers = (
             notice(f"reply-{short_id(row.delivery_id)}", text, row.admitted_ms) if text else []
         )
-        await self._inbox.settle([row.seq], answers)
-        self._stored()
+        await self._settler.commit([row.seq], answers)
         self._queue.kick()
 
     async def _answer(self, row: InboxRow, asked: Asked) -> str | None:

@@ -92,7 +92,7 @@ class WorkerParts:
         self.settler = Settler(clock, random, inbox, self.submitter.kick)
         self.queue = Queue(clock, random, inbox, host, self.settler, self._mark, mint, self.changed)
         self.dialogs = Dialogs(clock, host, self.settler.say, self.changed)
-        self.brake = Brake(clock, inbox, self.queue, host, self.up)
+        self.brake = Brake(clock, inbox, self.queue, host, self.up, self.dialogs.forget)
         self.ladder = Ladder(clock, self.queue, self.brake, host, self.up, self.idle, self.changed)
         self.report = Report(
             host, self.queue, self.dialogs, sessions, identity.spawn_id, lambda: self.ladder.phase
@@ -108,7 +108,7 @@ class WorkerParts:
             self.queue,
             self.brake,
             self.calls,
-            self.submitter.kick,
+            self.settler,
             self._thread_name,
             lambda: self.report.text(),
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
@@ -59,6 +60,7 @@ class Queue:
         self._in_hand: set[int] = set()
         self._steering_refused = False
         self._open_for_work = False
+        self._storing = 0
         self._model: Any = None
         self.book = RunBook()
         self.held = 0
@@ -123,7 +125,7 @@ class Queue:
         """
         returned = [handed.row.seq for handed in self.book.by_texts(list(texts))]
         for seq in returned:
-            await self._inbox.unhand(seq)
+            await self._settler.unhand(seq)
         if kick:
             self.kick()
         return returned
@@ -174,7 +176,7 @@ class Queue:
             disposition = await self._host.prompt(handed.rpc_id, row.prompt or "", lane)
         except PiRefused as refusal:
             self.book.take([handed])
-            await self._inbox.unhand(row.seq)
+            await self._settler.unhand(row.seq)
             self._in_hand.discard(row.seq)
             self._refused(steering, str(refusal))
         except PiGone:
@@ -201,7 +203,7 @@ class Queue:
             self._store(handed.rpc_id, [handed], labels.HANDLED)
         elif not steering:
             self._machine.put("finished" if over else "accepted")
-            if over and not self._settler.busy:
+            if over and not self._storing:
                 self._stored()
 
     def _refused(self, steering: bool, reason: str = "") -> None:
@@ -249,7 +251,7 @@ class Queue:
             self.book.take(done)
         if run is not None and (done or not run.turn.empty):
             self._store(run.run_id, done, run.turn.answer(aborted))
-        elif not self._settler.busy and self.state == STORING:
+        elif not self._storing and self.state == STORING:
             self._stored()
 
     def state_changed(self, state: dict[str, Any]) -> None:
@@ -269,12 +271,19 @@ class Queue:
     # --- settling ----------------------------------------------------------------------------
 
     def _store(self, run_id: str, done: list[Handed], text: str) -> None:
-        spawn(self._log, "storing an answer", self._settler.settle(run_id, done, text)).addCallback(
-            lambda _: self._stored()
-        )
+        self._keep("storing an answer", self._settler.settle(run_id, done, text))
+
+    def _keep(self, what: str, storing: Deferred[None]) -> None:
+        """Nothing is handed until this is on disk."""
+        self._storing += 1
+        spawn(self._log, what, storing).addCallback(self._kept)
+
+    def _kept(self, _: object) -> None:
+        self._storing -= 1
+        self._stored()
 
     def _stored(self) -> None:
-        if self.state == STORING and not self._settler.busy:
+        if self.state == STORING and not self._storing:
             self._machine.put("stored-running" if self.book.run else "stored")
         self.kick()
 
@@ -291,6 +300,4 @@ class Queue:
         self.book.take(lost)
         if lost:
             self._log.warn("Pi took {count} prompts and did not run them", count=len(lost))
-            spawn(self._log, "storing lost prompts", self._settler.lost(lost)).addCallback(
-                lambda _: self._stored()
-            )
+            self._keep("storing lost prompts", self._settler.lost(lost))

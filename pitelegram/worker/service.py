@@ -18,6 +18,7 @@ from pitelegram.worker.parts import WorkerParts
 from pitelegram.worker.recovery import recover
 from pitelegram.worker.report import has_model
 from pitelegram.worker.sessions import SessionChoice
+from pitelegram.worker.settling import short_id
 
 EXIT_STOPPED = 0
 EXIT_REFUSED = 69
@@ -26,8 +27,13 @@ EXIT_LOCKED = 75
 EXIT_PERMANENT = 78
 
 RETENTION_PERIOD = 3600.0
+TERM_SECONDS = 3.0
 TELL_SECONDS = 2.0
 """How long the last words to the leader may take."""
+SHARED = (
+    "⚠️ Another Pi is in the same session: what one of them says may be lost. "
+    "End one of them, or start a new session."
+)
 JOINED_SECONDS = 0.1
 """Heartbeats in quick succession are joined: the last one goes out within this time."""
 SWEEP_SECONDS = 3.0
@@ -91,7 +97,7 @@ class WorkerService(Service):
         if isinstance(choice, LaunchFailed):
             raise choice
         state = await parts.host.start()
-        await parts.sessions.changed(state)
+        await self._take_session(state)
         self._check_session(choice, state)
         if not has_model(state):
             parts.settler.say(
@@ -122,10 +128,16 @@ class WorkerService(Service):
     async def _refresh(self) -> None:
         """No event tells of a session that an extension or a command changed."""
         try:
-            await self.parts.sessions.changed(await self.parts.host.get_state())
+            await self._take_session(await self.parts.host.get_state())
             await self.parts.sessions.remember_entries()
         except (PiTelegramError, StoreError) as error:
             self._log.info("Pi's session is not known now: {reason}", reason=str(error))
+
+    async def _take_session(self, state: dict[str, Any]) -> None:
+        if not await self.parts.sessions.changed(state):
+            self._log.warn("another Pi is in the session of this one")
+            name = f"session-shared-{short_id(str(state.get('sessionFile')))}"
+            self.parts.settler.say(name, SHARED)
 
     def _retain(self) -> None:
         self._retention = self._clock.callLater(RETENTION_PERIOD, self._retain)
@@ -143,9 +155,9 @@ class WorkerService(Service):
 
     @deferred
     async def stopService(self) -> None:
-        """End as SIGTERM asks: within 5 s.  Fires when all is closed."""
+        """End as SIGTERM asks: within 5 s, last words included.  Fires when all is closed."""
         Service.stopService(self)
-        self.stop_soon(False, 5.0)
+        self.stop_soon(True, TERM_SECONDS)
         await self.finished.when()
 
     def credential_refused(self, error: BusError) -> None:
@@ -230,7 +242,8 @@ class WorkerService(Service):
         try:
             link.heartbeat_now()
             await sleep(self._clock, JOINED_SECONDS)
-            await link.disconnect("quit", False).addTimeout(TELL_SECONDS, self._clock)
+            left = max(until - self._clock.seconds(), JOINED_SECONDS)
+            await link.disconnect("quit", False).addTimeout(left, self._clock)
         except (BusError, Refusal, TimeoutError) as error:
             self._log.info("no goodbye to the leader: {reason}", reason=str(error))
 

@@ -56,6 +56,7 @@ class Sessions:
         self._locked: str | None = None
         self._current: dict[str, Any] = {}
         self._cwd: tuple[str | None, str] | None = None
+        self._shared: str | None = None
 
     def choose(self, named: str | None, fresh: bool) -> SessionChoice:
         """Decide what Pi is started with, and take that session's lock.
@@ -91,15 +92,16 @@ class Sessions:
         """Return C{sessionId}, C{sessionFile} and C{sessionName}, as far as they are known."""
         return dict(self._current)
 
-    async def changed(self, state: dict[str, Any], lock: FileLock | None = None) -> None:
+    async def changed(self, state: dict[str, Any], lock: FileLock | None = None) -> bool:
         """Take the session of a fresh C{get_state}: remember it, and hold its lock.
 
         @param lock: the lock of the new session where it is held already.
+        @return: false once when another Pi is in that session, which only Pi itself can have caused.
         """
         names = ("sessionId", "sessionFile", "sessionName")
         self._current = {name: state[name] for name in names if isinstance(state.get(name), str)}
         file = self._current.get("sessionFile")
-        if file is not None and file != self._locked:
+        if file is not None and (file != self._locked or self._lock is None):
             held = lock or FileLock.try_acquire(self._paths.session_lock(file))
             if self._lock is not None:
                 self._lock.release()
@@ -111,6 +113,9 @@ class Sessions:
             if value is not None and value != self._inbox.get_meta(key):
                 await self._inbox.set_meta(key, value)
         self._noted()
+        shared = file if self._lock is None else None
+        told, self._shared = self._shared, shared
+        return shared is None or shared == told
 
     async def remember_entries(self) -> None:
         """Remember that the current session has entries, so that its loss is noticed later."""

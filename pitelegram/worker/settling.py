@@ -66,8 +66,15 @@ class Settler:
 
     def finish(self, seqs: Sequence[int], delivery_id: str, kind: str, text: str) -> Deferred[None]:
         """Settle rows with one text as their answer."""
-        answers = deliveries(delivery_id, kind, text_calls(text), self.now_ms())
+        return self.commit(seqs, deliveries(delivery_id, kind, text_calls(text), self.now_ms()))
+
+    def commit(self, seqs: Sequence[int], answers: Sequence[dict[str, Any]]) -> Deferred[None]:
+        """Settle rows together with these deliveries."""
         return self._insist(lambda: self._inbox.settle(seqs, answers))
+
+    def unhand(self, seq: int) -> Deferred[None]:
+        """Hold a row again that Pi did not take."""
+        return self._insist(lambda: self._inbox.unhand(seq))
 
     def lost(self, done: Sequence[Handed], why: str = labels.PI_LOST_IT) -> Deferred[None]:
         """Nobody can tell what became of these: one notice with its button for each."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted.internet.defer import Deferred
+
 from pitelegram.bridge import labels
 from pitelegram.errors import PiRefused
 from pitelegram.testing.worker import CHAT, WorkerRig
 from pitelegram.worker.settling import short_id
-from tests.worker.test_queue import RigCase
+from tests.worker.test_queue import Replaced, RigCase
 
 
 class Commands(RigCase):
@@ -23,6 +25,28 @@ class Commands(RigCase):
         rig.run()
         self.assertEqual(rig.link.texts, ["⏹ Aborted.", "Aborted current turn.", "You said: next"])
         self.assertEqual(rig.states(), {"settled": 3})
+
+    def test_slow_disk(self) -> None:
+        """Commits that overlap in any order leave no state behind that waits for nothing."""
+        rig = self.started()
+        waiting: list[Any] = []
+        real = rig.inbox.settle
+
+        def settle(seqs: Any, answers: Any = ()) -> Any:
+            done: Deferred[None] = Deferred()
+            waiting.append(lambda: real(seqs, answers).chainDeferred(done))
+            return done
+
+        rig.parts.settler._inbox = Replaced(rig.inbox, settle=settle)
+        rig.message("[[gate a]]")
+        rig.message("next")
+        rig.message("/abort")
+        rig.run()
+        self.assertEqual(len(waiting), 2)
+        for commit in list(waiting):
+            commit()
+        rig.run()
+        self.assertEqual(rig.prompts(), ["[[gate a]]", "next"])
 
     def test_abort_gives_steering_back(self) -> None:
         """What Pi had queued is held again and runs."""

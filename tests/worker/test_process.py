@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from twisted.trial.unittest import TestCase
 
 from pitelegram.bridge import labels
+from pitelegram.errors import BusError
 from pitelegram.ids import managed_binding
 from pitelegram.kernel.birth import process_birth
-from pitelegram.kernel.deferring import deferred
+from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.kernel.flock import is_free
 from pitelegram.kernel.paths import Paths
 from pitelegram.sandbox.directives import long_text
@@ -196,6 +198,29 @@ class Talking(ProcessCase):
         await self.until(lambda: "later" in self.leader.texts)
         self.assertEqual(self.asked("gate g"), 1)
 
+    @deferred
+    async def test_footprint(self) -> None:
+        """No OpenSSL in the process, and little memory (Linux tells both)."""
+        process = await self.ready()
+        maps = Path(f"/proc/{process.pid}/maps")
+        if not maps.exists():
+            return
+        loaded = maps.read_text()
+        self.assertNotIn("libssl", loaded)
+        self.assertNotIn("libcrypto", loaded)
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        (line,) = [line for line in status.splitlines() if line.startswith("VmRSS:")]
+        self.assertLess(int(line.split()[1]), 45 * 1024)
+
+    @deferred
+    async def test_tools_do_not_hold_the_lock(self) -> None:
+        """What Pi's tools leave running keeps no copy of the binding's lock."""
+        process = await self.ready()
+        await self.say(1, "[[tool bash sleep 61 >/dev/null 2>&1 </dev/null & ]][[say done]]")
+        await self.until(lambda: "done" in self.leader.texts)
+        await process.kill()
+        await self.until(lambda: is_free(self.paths.worker_lock(BINDING)), 5)
+
     def _stored_answers(self) -> int:
         import sqlite3
 
@@ -311,6 +336,68 @@ class Killed(ProcessCase):
         self.assertEqual(self.state["sessionId"], session_id)
         await self.until(lambda: "three" in self.leader.texts)
         self.assertEqual(self.asked("gate g"), 1)
+
+
+class KilledAtRandom(ProcessCase):
+    """Worker or Pi killed at any moment, several times."""
+
+    PROMPTS = 8
+
+    @deferred
+    async def test_each_prompt_runs_once_or_is_uncertain(self) -> None:
+        """Offered until receipted, as the leader does; the last process is left alone."""
+        random = Random(7)
+        waiting = list(range(1, self.PROMPTS + 1))
+        for last in (False,) * 4 + (True,):
+            process = await self.ready()
+            if not last:
+                self.reactor.callLater(random.uniform(0.0, 0.5), self._strike, process, random)
+            while waiting and not process.ended.fired:
+                if await self._offer(waiting[0]):
+                    waiting.pop(0)
+                await sleep(self.reactor, random.uniform(0.0, 0.1))
+            if not last:
+                await process.ended.when()
+        await self.until(lambda: all(self._fate(number) for number in range(1, self.PROMPTS + 1)))
+        await self.until(lambda: self.state["activity"] == "idle")
+        for number in range(1, self.PROMPTS + 1):
+            answered, uncertain = self._answers(number), self._notices(number)
+            self.assertEqual(answered + uncertain, 1, f"p{number}: {self.leader.texts}")
+            self.assertIn(self.asked(f"p{number} "), (1,) if answered else (0, 1))
+
+    def _strike(self, process: WorkerProcess, random: Random) -> None:
+        victim = process.pid if random.random() < 0.6 else self.state.get("piPid", process.pid)
+        try:
+            os.kill(victim, signal.SIGKILL)
+        except ProcessLookupError:
+            process.kill()
+
+    async def _offer(self, number: int) -> bool:
+        if BINDING not in self.leader.links:
+            return False
+        text = f"p{number} [[slow seconds=0.1 chunks=5 text='done p{number}.']]"
+        try:
+            answer = await self.leader.message(BINDING, number, text)
+        except BusError:
+            return False
+        return bool(answer["settlement"] == "accepted")
+
+    def _answers(self, number: int) -> int:
+        return sum(text.count(f"done p{number}.") for text in self._texts("final-"))
+
+    def _notices(self, number: int) -> int:
+        return sum(text.count(f"p{number} ") for text in self._texts("uncertain-"))
+
+    def _fate(self, number: int) -> int:
+        return self._answers(number) + self._notices(number)
+
+    def _texts(self, prefix: str) -> list[str]:
+        return [
+            call["params"]["text"]
+            for name, delivery in self.leader.deliveries.items()
+            if name.startswith(prefix)
+            for call in delivery["calls"]
+        ]
 
 
 class Refusing(ProcessCase):

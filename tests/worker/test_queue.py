@@ -148,7 +148,7 @@ class Queueing(RigCase):
 
             return fail(refusals.pop()) if refusals else real(seqs, answers)
 
-        rig.parts.settler._inbox = _With(rig.inbox, settle=settle)
+        rig.parts.settler._inbox = Replaced(rig.inbox, settle=settle)
         rig.message("one")
         rig.message("two")
         self.assertEqual(rig.prompts(), ["one"])
@@ -167,7 +167,7 @@ class Queueing(RigCase):
 
             return fail(refusals.pop()) if refusals else real(*arguments)
 
-        rig.parts.queue._inbox = _With(rig.inbox, hand=hand)
+        rig.parts.queue._inbox = Replaced(rig.inbox, hand=hand)
         rig.message("one")
         self.assertEqual(rig.prompts(), [])
         self.assertEqual(rig.states(), {"held": 1})
@@ -175,8 +175,26 @@ class Queueing(RigCase):
         rig.run(3)
         self.assertEqual(rig.link.texts, ["You said: one"])
 
+    def test_store_that_is_full_when_pi_refused(self) -> None:
+        """The row is held again as soon as there is room, and goes then."""
+        rig = self.started()
+        real = rig.inbox.unhand
+        refusals = [StoreFull("no space")] * 3
 
-class _With:
+        def unhand(seq: int) -> object:
+            from twisted.internet.defer import fail
+
+            return fail(refusals.pop()) if refusals else real(seq)
+
+        rig.parts.settler._inbox = Replaced(rig.inbox, unhand=unhand)
+        rig.host.refusals = [PiRefused("compaction")]
+        rig.message("one")
+        rig.message("two")
+        rig.run(20)
+        self.assertEqual(rig.link.texts, ["You said: one", "You said: two"])
+
+
+class Replaced:
     """An inbox with one method replaced."""
 
     def __init__(self, real: object, **replaced: object) -> None:

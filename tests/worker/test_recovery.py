@@ -261,3 +261,22 @@ class Choosing(RigCase):
         sessions.release()
         Path(file).unlink()
         self.assertIn("gone", self._sessions().choose(file, False).warning or "")
+
+    def test_shared_with_another_pi(self) -> None:
+        """A session that Pi went into by itself and another Pi is in: told once, not at every look."""
+        from twisted.internet.defer import Deferred
+
+        from pitelegram.kernel.flock import FileLock
+
+        file = self._file()
+        other = FileLock.try_acquire(self.rig.paths.session_lock(file))
+        sessions = self._sessions()
+        state = {"sessionFile": file, "sessionId": "s"}
+        told = [
+            self.successResultOf(Deferred.fromCoroutine(sessions.changed(state))) for _ in range(3)
+        ]
+        self.assertEqual(told, [False, True, True])
+        assert other is not None
+        other.release()
+        self.successResultOf(Deferred.fromCoroutine(sessions.changed(state)))
+        self.assertIsNone(FileLock.try_acquire(self.rig.paths.session_lock(file)))
