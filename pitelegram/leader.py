@@ -212,6 +212,7 @@ class LeaderService(AsyncMultiService):
             run_blocking=run_blocking,
             resend=lambda: settings.settings.outbox_ambiguous == "resend",
             allowed=lambda chat_id: chat_id == ground.owner.owner(),
+            destination=self.threads.destination,
         )
         self.orphans = Orphans(
             ground.reactor,
@@ -330,6 +331,9 @@ class LeaderService(AsyncMultiService):
         self.registry.target_changed(binding_key, target, old, reason)
         self.delivery.intake.kick(binding_key)
         self.router.kick()
+        if reason == "recreated":
+            text = "ℹ️ The Thread before this one was deleted; this one takes its place."
+            spawn(self.log, "a notice", self.delivery.notices.post(binding_key, text))
 
     def _paired(self) -> None:
         self.threads.kick()
