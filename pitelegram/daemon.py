@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import importlib.metadata
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -114,6 +115,7 @@ class Daemon(Service):
     def startService(self) -> None:
         """Begin to start; what goes wrong later ends the process with its exit code."""
         super().startService()
+        self.reactor.callWhenRunning(self._mind_sigterm)
         self.operator_umask = set_umask()
         self._starting = self._start()
         self._starting.addErrback(self._failed)
@@ -268,6 +270,16 @@ class Daemon(Service):
         self._snapshots.start(SNAPSHOT_SECONDS)
 
     # --- ends ---------------------------------------------------------------------------------
+
+    def _mind_sigterm(self) -> None:
+        """Make SIGTERM an ordinary end with exit code 0; twistd would let the signal end it."""
+
+        def stop(*_: Any) -> None:
+            if not self._stopping:
+                self._stopping = True
+                self.reactor.callFromThread(self.reactor.stop)
+
+        signal.signal(signal.SIGTERM, stop)
 
     def fatal(self, code: int, reason: str) -> None:
         """End the process with C{code}; the log has the reason."""

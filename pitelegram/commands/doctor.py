@@ -51,21 +51,32 @@ def doctor(args: argparse.Namespace) -> int:
 
 def line(finding: Finding, public: bool) -> str:
     """Return a finding as one line; C{public} takes out what must not be pasted anywhere."""
-    text = f"{finding.subject}: {finding.text}"
-    if finding.cure:
-        text += f" -> {finding.cure}"
+    parts = [finding.text, finding.cure] if finding.cure else [finding.text]
     if public:
         from pitelegram.kernel.redact import redact_public
 
-        text = redact_public(text)
+        parts = [redact_public(part) for part in parts]
+    text = f"{finding.subject}: {' -> '.join(parts)}"
     colour = output.WORDS.get(finding.level)
     return f"{output.coloured(f'{finding.level:<5}', colour)} {output.shown(text)}"
 
 
 def examine(args: argparse.Namespace) -> Iterator[Finding]:
-    """Look at everything."""
+    """Look at everything.  What is not private is not opened: opening would narrow it."""
     yield _versions()
     paths = paths_of(args)
+    insecure = list(_insecure(paths))
+    yield from insecure
+    if not insecure:
+        yield Finding("ok", "files", "private")
+    yield from _from_settings(args, paths, {finding.text for finding in insecure})
+    yield _disk(paths)
+
+
+def _from_settings(args: argparse.Namespace, paths: Paths, insecure: set[str]) -> Iterator[Finding]:
+    if any(text.startswith("telegram.json") for text in insecure):
+        yield Finding("warn", "configuration", "not read, because it is not private")
+        return
     try:
         file = SettingsFile(paths, os.environ)
         file.document()  # invalid JSON is reported, not moved aside
@@ -78,11 +89,10 @@ def examine(args: argparse.Namespace) -> Iterator[Finding]:
     yield from _telegram(settings, options)
     yield _pi(options)
     yield _node(options)
-    yield from _owner(paths)
-    yield _daemon(args, paths)
-    yield from _modes(paths)
+    if not any(text.startswith("owners.json") for text in insecure):
+        yield from _owner(paths)
+        yield _daemon(args, paths)
     yield from _roots(options)
-    yield _disk(paths)
 
 
 def _versions() -> Finding:
@@ -241,7 +251,7 @@ def _daemon(args: argparse.Namespace, paths: Paths) -> Finding:
     return Finding(level, "daemon", f"health {health}" + (f": {problems}" if problems else ""))
 
 
-def _modes(paths: Paths) -> Iterator[Finding]:
+def _insecure(paths: Paths) -> Iterator[Finding]:
     from pitelegram.kernel.files import check_private_dir, check_private_file
 
     directories = (paths.runtime, paths.data, paths.workers, paths.spool, paths.downloads)
@@ -252,16 +262,13 @@ def _modes(paths: Paths) -> Iterator[Finding]:
     ]
     if not paths.telegram_json.is_symlink():
         looks.append((check_private_file, paths.telegram_json))
-    wrong = 0
     for check, path in looks:
         try:
             check(path)
         except UnsafeFile as error:
             if error.code != "missing_entry":
-                wrong += 1
-                yield Finding("fail", "files", f"{path.name}: {error}", f"look at {path}")
-    if not wrong:
-        yield Finding("ok", "files", "private")
+                cure = f"look at {path}; a start narrows what is ours"
+                yield Finding("fail", "files", f"{path.name}: {error}", cure)
 
 
 def _roots(options: RunOptions) -> Iterator[Finding]:
