@@ -275,5 +275,3 @@ def _serialized(box: amp.AmpBox) -> bytes:
     if len(data) > BOX_LIMIT:
         raise BusBadRequest("a box over 16 MiB cannot be sent")
     return data
-
-

@@ -56,7 +56,7 @@ class Absence:
             if entry.waiting_since is None:
                 entry.waiting_since = now
             if not entry.held:
-                entry.held = True
+                entry.held, entry.pinned = True, False
                 spawn(self._log, "holding an update", self._journal.hold(entry.seq))
         if lane.waiting and key not in self._timers:
             self._timers[key] = self._clock.callLater(PATIENCE, self._again, lane)

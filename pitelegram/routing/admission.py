@@ -12,6 +12,7 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from pitelegram.botapi.interfaces import IUpdateSink
+from pitelegram.ids import delivery_id
 from pitelegram.kernel import jsonio
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.routing.gate import Seen, Sort, look
@@ -88,7 +89,7 @@ class Admission:
             if seen.private and seen.kind == "message":
                 seen = await self._greet(update, seen)
             if seen.row is not None:
-                admitted.append(attrs.evolve(seen.row, body=jsonio.dumps(update)))
+                admitted.append(self._complete(seen.row, update))
             elif seen.sort is Sort.MEMBER:
                 members.append(seen)
             elif seen.sort is not Sort.PAIRED:
@@ -97,6 +98,17 @@ class Admission:
         self.router.take(rows)
         for seen in members:
             self._member(seen.content)
+
+    def _complete(self, row: Incoming, update: dict[str, Any]) -> Incoming:
+        recipient = self.router.plan(row, update)
+        return attrs.evolve(
+            row,
+            body=jsonio.dumps(update),
+            recipient=recipient,
+            delivery_id=(
+                None if recipient is None else delivery_id(row.kind, recipient, row.update_id)
+            ),
+        )
 
     def _drop(self, seen: Seen) -> None:
         self.counters[seen.sort.value] += 1

@@ -20,7 +20,7 @@ from pitelegram.ids import delivery_id
 from pitelegram.kernel.deferring import deferred
 from pitelegram.routing.batch import Batch
 from pitelegram.routing.interfaces import IFollower
-from pitelegram.routing.lanes import Entry
+from pitelegram.routing.lanes import Entry, Lane
 from pitelegram.routing.owners import MessageOwners
 from pitelegram.store.interfaces import IJournal
 
@@ -87,7 +87,7 @@ class Carrier:
 
     # --- one row -----------------------------------------------------------------------------
 
-    async def carry(self, entry: Entry, follower: IFollower) -> Outcome:
+    async def carry(self, lane: Lane, entry: Entry, follower: IFollower) -> Outcome:
         """Pin a row to a follower's binding and forward it once."""
         binding_key = follower.binding_key
         delivery = entry.delivery_id
@@ -98,11 +98,9 @@ class Carrier:
         waiting[delivery] = waiting.get(delivery, 0) + 1
         answered = True
         try:
-            # Pinned again when it comes back: the commits keep the rows of a target in their order.
-            await self.journal.pin(entry.seq, binding_key, delivery)
-            entry.recipient, entry.delivery_id = binding_key, delivery
-            entry.held, entry.waiting_since = False, None
-            self._remember(entry)
+            if lane.pinning or not entry.pinned:
+                await self._pin(lane, entry, binding_key, delivery)
+            entry.pinned = False
             if not _still(follower):
                 raise LinkLost("the follower registered anew meanwhile")
             answered = False
@@ -126,6 +124,16 @@ class Carrier:
             if answered or not link.connected:
                 self._answered(link, delivery)
         return await self._conclude(entry, answer)
+
+    async def _pin(self, lane: Lane, entry: Entry, binding_key: str, delivery: str) -> None:
+        """Commit the pin.  The commits, which come in order, keep the rows of a lane in theirs."""
+        lane.pinning += 1
+        try:
+            await self.journal.pin(entry.seq, binding_key, delivery)
+        finally:
+            lane.pinning -= 1
+        entry.recipient, entry.delivery_id = binding_key, delivery
+        entry.held, entry.waiting_since = False, None
 
     def _answered(self, link: IFollowerLink, delivery: str) -> None:
         waiting = self._unanswered.get(link)
@@ -198,6 +206,7 @@ class Carrier:
 
     def settle(self, entry: Entry) -> None:
         """Have a row settled, together with others that come meanwhile."""
+        self._remember(entry)
         self._settling.add(entry)
 
     @deferred

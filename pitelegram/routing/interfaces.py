@@ -104,6 +104,12 @@ class IInboxProbe(Interface):
 class IRouter(Interface):
     """The router (C{routing.router.Router}), a Service and a registry observer."""
 
+    def plan(row: Any, update: dict[str, Any]) -> str | None:
+        """The live binding that a L{pitelegram.store.rows.Incoming} would be forwarded to at once.
+
+        It is stored pinned to that, which saves the commit of the pin.  None: decide in L{take}.
+        """
+
     def take(rows: list[Any]) -> None:
         """New journal rows, in order."""
 

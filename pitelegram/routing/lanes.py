@@ -22,6 +22,7 @@ class Entry:
     """A journal row in memory: what it was when read, and what became of it since.
 
     @ivar recipient: the binding it is pinned to.
+    @ivar pinned: the store has it as C{forwarding} to C{recipient} already.
     @ivar not_before: monotonic seconds before which it is not tried.
     @ivar waiting_since: monotonic seconds since nobody is there for it, None while somebody is.
     """
@@ -31,6 +32,7 @@ class Entry:
     delivery_id: str | None
     attempts: int
     held: bool
+    pinned: bool
     told: bool
     not_before: float
     waiting_since: float | None = None
@@ -47,6 +49,7 @@ class Entry:
             delivery_id=row.delivery_id,
             attempts=row.attempts,
             held=row.state == "held",
+            pinned=row.state == "forwarding",
             told=row.told,
             not_before=now + wait,
         )
@@ -80,11 +83,13 @@ class Lane:
     """The waiting rows of one destination, oldest first.
 
     @ivar flying: rows that are being carried, by their C{seq}.
+    @ivar pinning: how many of them wait for the commit of their pin.
     """
 
     destination: Destination
     waiting: deque[Entry] = attrs.field(factory=deque)
     flying: dict[int, Entry] = attrs.field(factory=dict)
+    pinning: int = 0
 
     def put(self, entry: Entry) -> None:
         """Take an entry in, in its order."""

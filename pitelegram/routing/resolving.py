@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 from twisted.logger import Logger
 
@@ -9,7 +11,8 @@ from pitelegram.routing.interfaces import IDaemonTarget
 from pitelegram.routing.lanes import DAEMON, NOBODY, WORKER, Destination, Entry
 from pitelegram.routing.owners import MessageOwners
 from pitelegram.routing.places import Places
-from pitelegram.store.rows import Binding
+from pitelegram.store.rows import Binding, Incoming, JournalRow
+from pitelegram.targets import TelegramTarget
 
 
 @attrs.define(eq=False)
@@ -27,10 +30,13 @@ class Resolver:
         """Return where C{entry} goes now."""
         if entry.recipient is not None:
             return Destination(WORKER, entry.recipient)
-        row = entry.row
-        target = row.target
+        return self.resolve_row(entry.row, entry.update())
+
+    def resolve_row(self, row: JournalRow | Incoming, update: dict[str, Any]) -> Destination:
+        """Return where an update goes that is pinned to nobody."""
+        target = TelegramTarget(row.chat_id, row.thread_id)
         binding = self._places.owner_of(target)
-        if self._is_daemons(entry, binding):
+        if self._is_daemons(row.kind, update, binding):
             return Destination(DAEMON, target.key, target)
         if row.kind != "message" and row.message_id is not None:
             owner = self._owners.owner(row.chat_id, row.message_id)
@@ -40,11 +46,11 @@ class Resolver:
             return Destination(WORKER, binding.binding_key)
         return Destination(NOBODY, target.key, target)
 
-    def _is_daemons(self, entry: Entry, binding: Binding | None) -> bool:
+    def _is_daemons(self, kind: str, update: dict[str, Any], binding: Binding | None) -> bool:
         try:
-            return bool(self._daemon.wants(entry.row.kind, entry.update(), binding))
+            return bool(self._daemon.wants(kind, update, binding))
         except Exception:
-            self._log.failure("update {seq} could not be looked at", seq=entry.seq)
+            self._log.failure("an update of kind {kind} could not be looked at", kind=kind)
             return False
 
 

@@ -32,7 +32,7 @@ from pitelegram.routing.owners import MessageOwners
 from pitelegram.routing.places import Places
 from pitelegram.routing.resolving import Resolver
 from pitelegram.store.interfaces import IBindings, IJournal
-from pitelegram.store.rows import JournalRow
+from pitelegram.store.rows import Incoming, JournalRow
 from pitelegram.targets import TelegramTarget
 
 _PATIENCE_WITH_DAEMON = 120.0
@@ -110,6 +110,17 @@ class Router(Service):
         await self._carrier.stop()
         await self.owners.stop()
 
+    def plan(self, row: Incoming, update: dict[str, Any]) -> str | None:
+        """See L{IRouter.plan}."""
+        if not self.running:
+            return None
+        destination = self._resolver.resolve_row(row, update)
+        if destination.kind != WORKER:
+            return None
+        self._expect(row, destination)
+        follower = self.registry.live(destination.key)
+        return destination.key if follower is not None and follower.ready else None
+
     def take(self, rows: list[JournalRow]) -> None:
         """See L{IRouter.take}."""
         if not self.running:
@@ -178,10 +189,13 @@ class Router(Service):
         if lane is None:
             lane = self._lanes[destination] = Lane(destination)
         lane.put(entry)
-        row = entry.row
-        if destination.kind == WORKER and row.kind == "message" and row.message_id is not None:
-            self.owners.expected(row.chat_id, row.message_id, destination.key)
+        if destination.kind == WORKER:
+            self._expect(entry.row, destination)
         return lane
+
+    def _expect(self, row: Incoming | JournalRow, destination: Destination) -> None:
+        if row.kind == "message" and row.message_id is not None:
+            self.owners.expected(row.chat_id, row.message_id, destination.key)
 
     def _pump(self, lane: Lane) -> None:
         if not self.running or lane.destination in self._pumping:
@@ -234,7 +248,7 @@ class Router(Service):
     async def _carry(self, lane: Lane, entry: Entry, follower: IFollower) -> None:
         outcome = Outcome.AGAIN
         try:
-            outcome = await self._carrier.carry(entry, follower)
+            outcome = await self._carrier.carry(lane, entry, follower)
         finally:
             lane.end(entry)
             if outcome is Outcome.AGAIN:

@@ -229,20 +229,20 @@ def _insert(
     connection: sqlite3.Connection, bot_id: int, update: Incoming, now: int
 ) -> JournalRow | None:
     values = attrs.asdict(update)
+    state = "pending" if update.recipient is None else "forwarding"
     inserted = connection.execute(
         "INSERT INTO journal (bot_id, update_id, kind, chat_id, thread_id, message_id,"
-        " callback_id, body, state, received_ms) VALUES (:bot_id, :update_id, :kind, :chat_id,"
-        " :thread_id, :message_id, :callback_id, :body, 'pending', :now)"
+        " callback_id, body, recipient, delivery_id, state, received_ms) VALUES (:bot_id,"
+        " :update_id, :kind, :chat_id, :thread_id, :message_id, :callback_id, :body, :recipient,"
+        " :delivery_id, :state, :now)"
         " ON CONFLICT (bot_id, update_id) DO NOTHING",
-        {**values, "bot_id": bot_id, "now": now},
+        {**values, "bot_id": bot_id, "state": state, "now": now},
     )
     if inserted.rowcount != 1:
         return None
     return JournalRow(
         seq=int(inserted.lastrowid or 0),
-        state="pending",
-        recipient=None,
-        delivery_id=None,
+        state=state,
         attempts=0,
         wrong_receipts=0,
         next_attempt_ms=None,

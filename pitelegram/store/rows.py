@@ -14,6 +14,7 @@ class Incoming:
     """An admitted update on its way into the journal.
 
     @ivar body: the update's own JSON bytes, unknown keys kept.
+    @ivar recipient: a live binding that it is pinned to from the start (with its C{delivery_id}).
     """
 
     update_id: int
@@ -23,6 +24,8 @@ class Incoming:
     message_id: int | None
     callback_id: str | None
     body: bytes
+    recipient: str | None = None
+    delivery_id: str | None = None
 
 
 @attrs.frozen(kw_only=True)
