@@ -82,18 +82,24 @@ class Submitter(Service):
     @deferred
     async def _run(self) -> None:
         try:
-            while self.running:
-                link, answers = self._link(), self._inbox.answers()
-                if link is None or not answers:
-                    return
-                if not await self._submit(link, answers[0]):
-                    await self._pause()
+            while self.running and (answers := self._inbox.answers()):
+                for answer in answers:
+                    if not await self._until_receipted(answer):
+                        return
         except CancelledError:
             return
         except Exception:
             self._log.failure("submitting answers failed")
         finally:
             self._running = None
+
+    async def _until_receipted(self, answer: dict[str, Any]) -> bool:
+        """Submit one; False when there is no link, or the end has come."""
+        while self.running and (link := self._link()) is not None:
+            if await self._submit(link, answer):
+                return True
+            await self._pause()
+        return False
 
     async def _pause(self) -> None:
         nap: Deferred[None] = Deferred()
