@@ -15,7 +15,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-SLOW = ("packaging", "integration", "system")
+SLOW = ("commands", "packaging", "integration", "system")
 """Packages of tests that start daemons, browsers and installations; they run last."""
 
 LIMIT = 20 * 60
