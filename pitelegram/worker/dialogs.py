@@ -22,6 +22,7 @@ METHODS = ("select", "confirm", "input", "editor")
 class _Open:
     request: dict[str, Any]
     timer: IDelayedCall
+    answers_itself: bool
 
 
 class Dialogs:
@@ -57,10 +58,11 @@ class Dialogs:
                 f"dialog-{ref}", "⚠️ Pi asked more than 8 questions at once; one was cancelled."
             )
             return
-        timeout = request.get("timeout")
-        own = type(timeout) in (int, float) and timeout > 0
-        seconds = timeout / 1000 if own else ANNOUNCED
-        self._open[ref] = _Open(request, self._clock.callLater(seconds, self._expired, ref))
+        timeout: Any = request.get("timeout")
+        own = isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and timeout > 0
+        seconds = float(timeout) / 1000 if own else ANNOUNCED
+        timer = self._clock.callLater(seconds, self._expired, ref)
+        self._open[ref] = _Open(request, timer, own)
         title = str(request.get("title") or "")[:500]
         self._say(
             f"dialog-{ref}",
@@ -109,8 +111,8 @@ class Dialogs:
             timer.cancel()
 
     def _expired(self, ref: str) -> None:
-        own = self._open[ref].request.get("timeout")
+        answered = self._open[ref].answers_itself  # Pi has its own time-out then
         self._close(ref)
-        if not own:
+        if not answered:
             self._host.answer_dialog(ref, {"cancelled": True})
         self._changed()

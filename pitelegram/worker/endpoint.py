@@ -9,6 +9,7 @@ from zope.interface import implementer
 
 from pitelegram.bus.interfaces import IEndpoint
 from pitelegram.errors import UnsafeFile
+from pitelegram.ids import ProcessBirth
 from pitelegram.kernel.files import read_private
 from pitelegram.kernel.jsonio import loads
 from pitelegram.kernel.paths import Paths
@@ -32,13 +33,23 @@ class DaemonEndpoint:
 
     def locate(self) -> tuple[str, bytes] | None:
         """See L{IEndpoint.locate}."""
-        try:
-            data = read_private(self.paths.owners, _LIMIT)
-            owners: Any = None if data is None else loads(data)
-        except (UnsafeFile, ValueError):
-            return None
-        owner = owners.get(self.paths.profile) if isinstance(owners, dict) else None
+        owners = _read(self.paths)
+        owner = owners.get(self.paths.profile)
         if not isinstance(owner, dict) or owner.get("role") != "daemon":
             return None
         path = owner.get("busSocketPath")
         return (path, self.secret) if isinstance(path, str) and path else None
+
+    def owns(self, process: ProcessBirth) -> bool:
+        """Whether that process owns the transport of any profile: such a one is never ended by us."""
+        owners = _read(self.paths).values()
+        return any(isinstance(owner, dict) and owner.get("pid") == process.pid for owner in owners)
+
+
+def _read(paths: Paths) -> dict[str, Any]:
+    try:
+        data = read_private(paths.owners, _LIMIT)
+        owners: Any = None if data is None else loads(data)
+    except (UnsafeFile, ValueError):
+        return {}
+    return owners if isinstance(owners, dict) else {}

@@ -135,6 +135,7 @@ def build(
 ) -> WorkerService:
     """Compose the worker around an open store and a held lock; starts nothing."""
     inbox, random = Inbox(database), SystemRandom()
+    endpoint = DaemonEndpoint(paths=paths, secret=secret)
     identity = WorkerIdentity(
         spec_id=options.spec_id,
         spawn_id=options.spawn_id,
@@ -167,11 +168,12 @@ def build(
         lock_fd=lock.fd,
         redact=SECRETS.redact,
         umask=options.pi_umask,
+        spare=endpoint.owns,
     )
 
     def bus(parts: WorkerParts) -> BusClient:
         return BusClient(
-            DaemonEndpoint(paths=paths, secret=secret),
+            endpoint,
             f"worker:{options.spec_id}",
             parts.follower,
             reactor,

@@ -340,6 +340,16 @@ class Endpoint(RigCase):
         ):
             self.assertIsNone(self._locate(content), content)
 
+    def test_owners_are_spared(self) -> None:
+        """Whoever owns a transport is not ended with Pi's processes, whatever its role."""
+        from pitelegram.ids import ProcessBirth
+        from pitelegram.worker.endpoint import DaemonEndpoint
+
+        self._locate({"other": {"role": "worker", "pid": 41}, "default": "x"})
+        endpoint = DaemonEndpoint(paths=self.rig.paths, secret=b"s" * 32)
+        self.assertTrue(endpoint.owns(ProcessBirth(41, "41:start:1")))
+        self.assertFalse(endpoint.owns(ProcessBirth(42, "42:start:1")))
+
 
 class Identity(RigCase):
     """The process's own."""
