@@ -58,14 +58,11 @@ class Reach:
 
     def signal_worker(self, worker: ProcessBirth | None, number: int) -> None:
         """List everything below the worker, then signal the worker itself."""
-        if worker is None:
+        if worker is None or worker.pid in self._spared():
             return
-        spared = self._spared()
-        known = set(self._listed)
-        below = descendants(worker.pid)
+        below, known = descendants(worker.pid), set(self._listed)
         if is_alive(worker):
             self._listed += [birth for birth in below if birth not in known]
-        if worker.pid not in spared:
             signal_exact(worker, number)
 
     def signal_rest(self, number: int) -> int:
