@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 from pathlib import Path
 from random import Random
@@ -49,7 +50,8 @@ class ProcessCase(TestCase):
         self.leader = MemoryLeader(self.reactor, self.paths)
         self.leader.start()
         self.processes: list[WorkerProcess] = []
-        self.spawns = 0
+        # The spawn id marks processes: those of another run on this machine must not match.
+        self.spawn_id = ""
 
     @deferred
     async def tearDown(self) -> None:
@@ -68,8 +70,7 @@ class ProcessCase(TestCase):
 
     def spawn(self, *more: str, pi: list[str] | None = None, **options: Any) -> WorkerProcess:
         """Start a worker process."""
-        self.spawns += 1
-        spawn_id = f"spawn-{self.spawns}"
+        self.spawn_id = spawn_id = secrets.token_hex(16)
         credential = options.pop("credential", None) or self.leader.credential(SPEC, spawn_id)
         environment = {**self.environment, **options.pop("environment", {})}
         process = spawn_worker(
@@ -92,7 +93,7 @@ class ProcessCase(TestCase):
         """Start a worker process and wait until it is ready."""
         await self.until(lambda: is_free(self.paths.worker_lock(BINDING)))
         process = self.spawn(*more)
-        spawn_id = f"spawn-{self.spawns}"
+        spawn_id = self.spawn_id
         await self.until(lambda: process.ended.fired or self.leader.ready(BINDING, spawn_id))
         if process.ended.fired:
             raise AssertionError(f"the worker ended: {process.log()}")
