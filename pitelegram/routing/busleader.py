@@ -8,15 +8,16 @@ from typing import Any
 
 import attrs
 from twisted.internet.defer import Deferred
+from twisted.logger import Logger
 from zope.interface import implementer
 
 from pitelegram.botapi.interfaces import IBotApi, ISendGate
 from pitelegram.bus.allowlist import check_call
 from pitelegram.bus.interfaces import IBusLeader, IFollowerLink
-from pitelegram.delivery.interfaces import IDelivery
+from pitelegram.delivery.interfaces import IDelivery, IThreadLoss
 from pitelegram.errors import CertainlyUnsent, Refusal, TelegramError, Uncertain
 from pitelegram.errors import Refused as TelegramRefused
-from pitelegram.kernel.deferring import deferred
+from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.routing.owners import MessageOwners
 from pitelegram.routing.places import Places
 from pitelegram.routing.registry import Registry
@@ -37,6 +38,7 @@ class BusLeader:
 
     @ivar uploads_of: the uploads directory of an instance id.
     @ivar downloads: where inbound files go; private, and exists.
+    @ivar loss: examines a Thread that a message could not be put into; None: nobody does.
     """
 
     epoch: str
@@ -51,6 +53,8 @@ class BusLeader:
     uploads_of: Callable[[str], Path]
     downloads: Path
     random_bytes: Callable[[int], bytes] = attrs.field(repr=False)
+    loss: IThreadLoss | None = None
+    _log = Logger()
 
     # --- registration ------------------------------------------------------------------------
 
@@ -103,7 +107,9 @@ class BusLeader:
         except TelegramError as error:
             raise self._as_refusal(error, kind, target) from None
         if kind == "send" and target is not None:
-            await self._remember(target.chat_id, result, key)
+            messages = _messages(result)
+            await self._take_back(messages, checked, target, key)
+            await self._remember(target.chat_id, messages, key)
         return result
 
     async def _pass_gate(self, target: TelegramTarget, weight: str) -> None:
@@ -133,13 +139,34 @@ class BusLeader:
             return Refusal("unavailable", "Telegram did not take it")
         return Refusal("api", error.description, **fields)
 
-    async def _remember(self, chat_id: int, result: Any, binding_key: str) -> None:
-        messages = result if isinstance(result, list) else [result]
-        ids = [
-            message["message_id"]
-            for message in messages
-            if isinstance(message, dict) and type(message.get("message_id")) is int
-        ]
+    async def _take_back(
+        self,
+        messages: list[dict[str, Any]],
+        params: dict[str, Any],
+        target: TelegramTarget,
+        binding_key: str,
+    ) -> None:
+        """Delete messages that Telegram put outside the Thread they were for: it is gone.
+
+        @raise Refusal: C{unavailable}; what cannot be deleted counts as sent.
+        """
+        wanted = params.get("message_thread_id")
+        if wanted is None or all(each.get("message_thread_id") == wanted for each in messages):
+            return
+        if wanted == target.thread_id and self.loss is not None:
+            spawn(self._log, "examining a lost Thread", self.loss.examine(binding_key))
+        try:
+            for each in messages:
+                place = {"chat_id": target.chat_id, "message_id": each["message_id"]}
+                await self.api.call("deleteMessage", place)
+        except TelegramError:
+            return
+        raise Refusal("unavailable", "the Thread does not exist any more")
+
+    async def _remember(
+        self, chat_id: int, messages: list[dict[str, Any]], binding_key: str
+    ) -> None:
+        ids = [each["message_id"] for each in messages]
         if ids:
             await self.bindings.remember_messages(chat_id, ids, binding_key, True)
 
@@ -214,3 +241,11 @@ class BusLeader:
     ) -> dict[str, Any]:
         """See L{IBusLeader.set_display_mode}; the capability is not advertised."""
         raise Refusal("unavailable", "this leader does not change the display for workers")
+
+
+def _messages(result: Any) -> list[dict[str, Any]]:
+    """The messages of a send's result: one, or a group."""
+    found = result if isinstance(result, list) else [result]
+    return [
+        each for each in found if isinstance(each, dict) and type(each.get("message_id")) is int
+    ]

@@ -27,16 +27,22 @@ from pitelegram.testing.bus import (
     a_registration,
     no_peer,
 )
-from pitelegram.testing.delivery import FakeDelivery
+from pitelegram.testing.delivery import FakeDelivery, FakeThreadLoss
 from tests.routing.support import ALPHA, BETA, OWNER, RoutingCase
+
+
+def sent(message_id: int, thread: int = 11) -> dict[str, Any]:
+    """The result of a send into a Thread."""
+    return {"message_id": message_id, "message_thread_id": thread}
 
 
 @implementer(IBotApi)
 @attrs.define(eq=False)
 class ScriptedApi:
-    """Answers every call with C{answer}; an exception is raised."""
+    """Answers every call with C{answer}; an exception is raised.  Methods in C{failing} fail."""
 
     answer: Any = True
+    failing: set[str] = attrs.field(factory=set)
     calls: list[tuple[str, dict[str, Any], Sequence[Upload]]] = attrs.field(factory=list)
 
     def call(
@@ -48,6 +54,8 @@ class ScriptedApi:
     ) -> Deferred[Any]:
         """See L{IBotApi.call}."""
         self.calls.append((method, params, files))
+        if method in self.failing:
+            return fail(errors.Refused(method, 400, "Bad Request"))
         return fail(self.answer) if isinstance(self.answer, Exception) else succeed(self.answer)
 
     def download(self, file_id: str, destination: Path, limit: int) -> Deferred[int]:
@@ -184,8 +192,8 @@ class CallTests(BusLeaderCase):
 
     def test_own_thread_only(self) -> None:
         """A worker speaks into its own Thread, not into another's."""
-        self.api.answer = {"message_id": 70}
-        self.assertEqual(self.call("a", "sendMessage", self.place(11)), {"message_id": 70})
+        self.api.answer = sent(70)
+        self.assertEqual(self.call("a", "sendMessage", self.place(11)), sent(70))
         self.assertEqual(self.refused("a", "sendMessage", self.place(12)).code, "not-allowed")
         self.assertEqual(self.refused("b", "sendMessage", self.place(11)).code, "not-allowed")
         self.assertEqual(len(self.api.calls), 1)
@@ -195,12 +203,12 @@ class CallTests(BusLeaderCase):
         self.give(BETA, 11)
         self.router.kick()
         self.assertEqual(self.refused("a", "sendMessage", self.place(11)).code, "not-allowed")
-        self.api.answer = {"message_id": 70}
+        self.api.answer = sent(70)
         self.call("b", "sendMessage", self.place(11))
 
     def test_ownership_of_messages(self) -> None:
         """What one worker sent, another cannot edit or delete; nor what the user wrote."""
-        self.api.answer = [{"message_id": 70}, {"message_id": 71}]
+        self.api.answer = [sent(70), sent(71)]
         self.call("a", "sendMediaGroup", self.place(11))
         self.assertEqual(self.bindings.message_owner(OWNER, 71), (ALPHA, True))
         self.api.answer = True
@@ -257,6 +265,24 @@ class CallTests(BusLeaderCase):
             self.assertEqual((refusal.code, refusal.fields), (code, fields))
         self.assertEqual(self.gate.floods, [(OWNER, 7.0)])
 
+    def test_dead_thread(self) -> None:
+        """A message that Telegram put outside the Thread is taken back, and the Thread examined."""
+        loss = FakeThreadLoss()
+        self.bus_leader.loss = loss
+        self.api.answer = {"message_id": 70}
+        refusal = self.refused("a", "sendMessage", self.place(11))
+        self.assertEqual(refusal.code, "unavailable")
+        self.assertEqual(
+            [(method, params.get("message_id")) for method, params, _ in self.api.calls],
+            [("sendMessage", None), ("deleteMessage", 70)],
+        )
+        self.assertEqual(loss.asked, [ALPHA])
+        self.assertIsNone(self.bindings.message_owner(OWNER, 70))
+        self.api.failing = {"deleteMessage"}
+        self.assertEqual(self.call("a", "sendMessage", self.place(11)), {"message_id": 70})
+        self.assertEqual(self.bindings.message_owner(OWNER, 70), (ALPHA, True))
+        self.call("a", "sendMessage", {"chat_id": OWNER}, options={"aggregate": True})
+
     def test_uploads(self) -> None:
         """Files come from the instance's own uploads directory, regular and not by a link."""
         own = self.directory / "uploads" / "97:1"
@@ -273,7 +299,7 @@ class CallTests(BusLeaderCase):
         def file(path: Any) -> list[dict[str, Any]]:
             return [{"field": "f", "path": str(path), "filename": "f", "mimeType": "text/plain"}]
 
-        self.api.answer = {"message_id": 5}
+        self.api.answer = sent(5)
         self.call("a", "sendDocument", self.place(), files=file(own / "deep" / "f.txt"))
         self.assertEqual(self.api.calls[-1][2][0].path, own / "deep" / "f.txt")
         for path in (
