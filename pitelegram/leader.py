@@ -248,6 +248,7 @@ class LeaderService(AsyncMultiService):
             uploads_of=ground.paths.uploads_of,
             downloads=ground.paths.downloads,
             random_bytes=ground.random_bytes,
+            loss=self.loss,
         )
         self.bus = BusServer(
             ground.paths.bus_socket,

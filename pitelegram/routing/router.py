@@ -97,6 +97,9 @@ class Router(Service):
         super().startService()
         self.registry.subscribe(self)
         self.take(self.journal.unsettled())
+        for follower in self.registry.followers():
+            if follower.ready:
+                self.registered(follower)
 
     @deferred
     async def stopService(self) -> None:

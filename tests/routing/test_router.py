@@ -583,6 +583,15 @@ class ConfirmationTests(RouterCase):
         again = self.follow()
         self.assertEqual(again.confirmed, [[link.forwards[0].delivery_id]])
 
+    def test_router_that_starts_late(self) -> None:
+        """Workers that registered before the router started are told as well."""
+        link = self.follow()
+        self.accept(self.message())
+        link.waiting[0].settle()
+        self.successResultOf(self.router.stopService())
+        self.router.startService()
+        self.assertEqual(link.confirmed, [[link.forwards[0].delivery_id]])
+
     def test_not_while_unanswered(self) -> None:
         """An id with an unanswered forward waits until that connection is closed."""
         self.expectation.expected.add(ALPHA)
