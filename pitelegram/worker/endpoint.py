@@ -22,8 +22,8 @@ _LIMIT = 1 << 20
 class DaemonEndpoint:
     """Reads the socket from C{owners.json}; only a leader with the role C{daemon} counts.
 
-    Nothing else of the file is looked at, and no lock is needed: it is replaced atomically.  A missing
-    or unreadable one means that there is no leader now.
+    No lock is needed: the file is replaced atomically.  A missing or unreadable one means that there
+    is no leader now.
 
     @ivar secret: this spawn's credential.
     """
@@ -41,7 +41,7 @@ class DaemonEndpoint:
         return (path, self.secret) if isinstance(path, str) and path else None
 
     def owns(self, process: ProcessBirth) -> bool:
-        """Whether that process owns the transport of any profile: such a one is never ended by us."""
+        """Whether that process owns the transport of any profile: we never end such a one."""
         owners = _read(self.paths).values()
         return any(isinstance(owner, dict) and owner.get("pid") == process.pid for owner in owners)
 

@@ -71,7 +71,7 @@ def pi_environment(inherited: Mapping[str, str], options: Namespace) -> dict[str
 
 
 def read_credential() -> bytes | None:
-    """Read the spawn's credential from its pipe, up to the end, and close it; None if it is wrong."""
+    """Read the spawn's credential from its pipe and close it; None if it has not its length."""
     try:
         with os.fdopen(CREDENTIAL_FD, "rb") as pipe:
             secret = pipe.read(CREDENTIAL_BYTES + 1)

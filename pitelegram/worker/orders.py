@@ -1,7 +1,7 @@
 """Commands, edits and presses: everything admitted that overtakes the queue.
 
-Each is done once as far as the operator can tell: a crash between effect and settlement repeats it at
-the next start, and every effect here is harmless to repeat.
+Each is done once as far as the operator can tell: a crash between effect and settlement repeats it
+at the next start, and every effect here is harmless to repeat.
 """
 
 from __future__ import annotations

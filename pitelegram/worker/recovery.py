@@ -26,8 +26,8 @@ _log = Logger()
 async def recover(inbox: IInbox, settler: Settler) -> tuple[int, int, int]:
     """Judge every handed row by its session file.
 
-    Those that never ran are held again; finished ones settle with the answer of the file; the others
-    become uncertain, each with its button.  Fires with C{(held, finished, uncertain)}.
+    Those that never ran are held again; finished ones settle with the answer of the file; the
+    others become uncertain, each with its button.  Fires with C{(held, finished, uncertain)}.
     """
     groups: dict[str | None, list[InboxRow]] = {}
     for row in inbox.rows("handed"):
@@ -51,7 +51,7 @@ async def recover(inbox: IInbox, settler: Settler) -> tuple[int, int, int]:
         unknown += len(lost)
     if held or finished or unknown:
         _log.info(
-            "handed prompts judged: {held} never ran, {finished} were finished, {unknown} uncertain",
+            "handed prompts judged: {held} never ran, {finished} finished, {unknown} uncertain",
             held=held,
             finished=finished,
             unknown=unknown,

@@ -13,8 +13,8 @@ from pitelegram.kernel.backoff import Backoff
 class Patience:
     """A timer between two attempts to hand a prompt.
 
-    A refusal that passes by itself is tried again after 1 to 60 s; one that needs the operator after
-    1 to 10 minutes, beside the new prompt or changed model that usually ends it.
+    A refusal that passes by itself is tried again after 1 to 60 s; one that needs the operator
+    after 1 to 10 minutes, beside the new prompt or changed model that usually ends it.
 
     @param again: called when it is time.
     """

@@ -16,8 +16,8 @@ from pitelegram.store.interfaces import IInbox
 class Registration:
     """Makes each registration, remembers the last one, and holds the link that it came on.
 
-    Over reconnects the previous instance, target, slot and Thread name are named again; the previous
-    instance over a restart too.
+    Over reconnects the previous instance, target, slot and Thread name are named again; over a
+    restart the previous instance.
 
     @param session: returns C{sessionId} and C{sessionFile} as far as they are known.
     @ivar link: the registered link, None while there is none.

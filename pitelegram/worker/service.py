@@ -72,7 +72,7 @@ class WorkerService(Service):
 
     @deferred
     async def startService(self) -> None:
-        """Judge what a former process left, connect, and start Pi; fires when Pi is up or cannot be."""
+        """Judge what a former process left, connect, start Pi; fires when Pi is up or cannot be."""
         Service.startService(self)
         parts = self.parts
         try:
@@ -163,8 +163,8 @@ class WorkerService(Service):
     def credential_refused(self, error: BusError) -> None:
         """A leader does not know our credential, or did not prove that it does.
 
-        Three in a row without a registration between them: nobody will ever hear of this worker, so it
-        ends as soon as Pi is idle.
+        Three in a row without a registration between them: nobody will ever hear of this worker, so
+        it ends as soon as Pi is idle.
         """
         made = self.parts.registration.made
         self._refusals = self._refusals + 1 if made == self._refused_at else 1

@@ -96,7 +96,7 @@ class Sessions:
         """Take the session of a fresh C{get_state}: remember it, and hold its lock.
 
         @param lock: the lock of the new session where it is held already.
-        @return: false once when another Pi is in that session, which only Pi itself can have caused.
+        @return: false, once, when another Pi is in that session; only Pi itself can have caused it.
         """
         names = ("sessionId", "sessionFile", "sessionName")
         self._current = {name: state[name] for name in names if isinstance(state.get(name), str)}

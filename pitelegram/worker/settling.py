@@ -37,7 +37,8 @@ def uncertain_notice(row: InboxRow, now_ms: int, why: str) -> list[dict[str, Any
 class Settler:
     """Commits what a run came to.
 
-    A store that refuses (a full disk) is tried again until it takes it: an answer exists nowhere else.
+    A store that refuses (a full disk) is tried again until it does not: an answer exists nowhere
+    else.
 
     @param stored: called after each commit that left an answer to submit.
     @ivar busy: how many settlements are on their way.

@@ -70,7 +70,7 @@ class Cutting(SynchronousTestCase):
     @settings(max_examples=200, deadline=None, derandomize=True)
     @given(_TEXT, st.integers(8, 60))
     def test_nothing_visible_is_lost(self, text: str, limit: int) -> None:
-        """Whatever the text: every sign that is not blank arrives once, in order, within the limit."""
+        """Every sign that is not blank arrives once, in order, within the limit."""
         result = pieces(text, limit)
         self.assertEqual(
             "".join("".join(piece.split()) for piece in result), "".join(clean(text).split())

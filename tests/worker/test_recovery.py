@@ -263,7 +263,7 @@ class Choosing(RigCase):
         self.assertIn("gone", self._sessions().choose(file, False).warning or "")
 
     def test_shared_with_another_pi(self) -> None:
-        """A session that Pi went into by itself and another Pi is in: told once, not at every look."""
+        """A session that Pi went into by itself and another Pi is in is told once."""
         from twisted.internet.defer import Deferred
 
         from pitelegram.kernel.flock import FileLock
