@@ -35,7 +35,7 @@ from pitelegram.errors import (
 )
 from pitelegram.face import Face
 from pitelegram.kernel import jsonio
-from pitelegram.kernel.deferring import deferred, spawn
+from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.kernel.files import set_umask, write_private
 from pitelegram.kernel.logs import JsonLinesObserver, RecentEvents
 from pitelegram.kernel.notify import notify
@@ -53,6 +53,12 @@ from pitelegram.store.database import Database
 
 FIRST_WORD = 1.0
 """Seconds that a start with a known bot gives Telegram to refuse the token."""
+
+ASK_AGAIN = 2.0
+"""Seconds between two questions who the bot is, while Telegram does not answer."""
+
+LOOK_AGAIN = 60.0
+"""Seconds between two looks at the bot's switches."""
 
 SNAPSHOT_SECONDS = 30.0
 
@@ -108,6 +114,7 @@ class Daemon(Service):
         self._observers: list[Any] = []
         self._api: BotApi | None = None
         self._face: IDaemon | None = None
+        self._meeting: Deferred[Any] | None = None
         self._snapshots = LoopingCall(self._write_snapshot)
 
     # --- life ---------------------------------------------------------------------------------
@@ -117,6 +124,7 @@ class Daemon(Service):
         super().startService()
         self.reactor.callWhenRunning(self._mind_sigterm)
         self.operator_umask = set_umask()
+        self.reactor.addSystemEventTrigger("after", "shutdown", self._leave_with_code)
         self._starting = self._start()
         self._starting.addErrback(self._failed)
 
@@ -130,6 +138,8 @@ class Daemon(Service):
         if starting is not None:
             starting.cancel()
             await starting
+        if self._meeting is not None:
+            self._meeting.cancel()
         if self._snapshots.running:
             self._snapshots.stop()
         for part in reversed(self._parts):
@@ -227,12 +237,14 @@ class Daemon(Service):
         """Ask who the bot is; with a stored name only long enough to hear a refusal."""
         assert self.leader is not None
         known = settings.bot_id is not None and settings.bot_username is not None
-        while True:
+        met = False
+        while not met:
             asking = self.leader.learn_bot()
             if known:
                 asking.addTimeout(FIRST_WORD, self.reactor)
             try:
                 await asking
+                met = True
             except Unauthorized:
                 raise NotConfigured(
                     "Telegram refuses the bot token; get a new one from @BotFather and run"
@@ -241,21 +253,20 @@ class Daemon(Service):
             except (TelegramError, TimeoutError) as error:
                 self._log.warn("the bot cannot be looked up now: {why}", why=_why(error))
                 if known:
-                    spawn(self._log, "looking the bot up", self._meet_later())
-                    return
-                await _pause(self.reactor)
-            else:
-                return
+                    break
+                await sleep(self.reactor, ASK_AGAIN)
+        self._meeting = Deferred.fromCoroutine(self._meet_again(met))
+        self._meeting.addErrback(lambda failure: failure.trap(CancelledError))
 
-    async def _meet_later(self) -> None:
-        """Go on asking until Telegram answers."""
+    async def _meet_again(self, met: bool) -> None:
+        """Go on asking: no update tells that Threads were switched on or off."""
         while self.running and self.leader is not None:
-            await _pause(self.reactor)
+            await sleep(self.reactor, LOOK_AGAIN if met else ASK_AGAIN)
             try:
                 await self.leader.learn_bot()
+                met = True
             except TelegramError:
-                continue
-            return
+                met = False
 
     def _ready(self, watcher: Watcher) -> None:
         name = watcher.settings.bot_username
@@ -291,8 +302,16 @@ class Daemon(Service):
         self.reactor.callWhenRunning(self._leave)
 
     def _leave(self) -> None:
-        self.reactor.addSystemEventTrigger("after", "shutdown", _exit_with, self.exit_code)
         self.reactor.callLater(0, self.reactor.stop)
+
+    def _leave_with_code(self) -> None:
+        """Make the exit code ours whatever runs the reactor (rule D32).
+
+        twistd would end with 0 after a failure, and by the signal itself after SIGTERM.
+        """
+        self.reactor._exitSignal = None
+        if self.exit_code:
+            atexit.register(_exit_now, self.exit_code)
 
     def _unauthorized(self) -> None:
         if self._starting is None or self._starting.called:
@@ -344,12 +363,6 @@ async def _stopped(part: Service) -> None:
         await outcome
 
 
-def _pause(reactor: Any) -> Deferred[None]:
-    from pitelegram.kernel.deferring import sleep
-
-    return sleep(reactor, 2.0)
-
-
 def _why(error: BaseException) -> str:
     if isinstance(error, PiTelegramError):
         return str(error)
@@ -358,12 +371,7 @@ def _why(error: BaseException) -> str:
     return type(error).__name__
 
 
-def _exit_with(code: int) -> None:
-    """Make C{code} the exit code of this process whatever runs its reactor (twistd says 0)."""
-
-    def leave() -> None:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-
-    atexit.register(leave)
+def _exit_now(code: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
