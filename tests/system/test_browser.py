@@ -1,0 +1,48 @@
+"""A person at the chat page: the real daemon, worker and Pi behind it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pitelegram.kernel.deferring import deferred
+from pitelegram.testing.browser import Browser, ChatPage
+from tests.system import SystemCase
+
+
+class ChatPageJob(SystemCase):
+    """Write, press and read in headless Chromium."""
+
+    def setUp(self) -> None:
+        """Have a browser, too."""
+        super().setUp()
+        self.browser = Browser(self.base / "browser")
+
+    @deferred
+    async def tearDown(self) -> None:
+        """Close it first."""
+        await self.browser.close()
+        await super().tearDown()
+
+    @deferred
+    async def test_prompt_button_and_answer(self) -> None:
+        """A prompt is answered in its Thread; the panel's button shows the worker."""
+        (thread,) = await self.start("alpha")
+        title = next(t.name for t in self.system.telegram.chat.threads if t.thread_id == thread)
+
+        def person(page: ChatPage) -> dict[str, Any]:
+            page.open(self.system.telegram.page_url)
+            page.choose_thread(title)
+            page.write("hello from the page")
+            answer = page.wait_for_answer("You said: hello from the page")
+            page.choose_thread("🛠 Control")
+            page.write("/daemon")
+            page.wait_for_answer("Daemon control")
+            page.press("👷 Workers")
+            roster = page.wait_for_answer(lambda text: "alpha" in text)
+            return {"answer": answer, "roster": roster, "complaints": page.complaints()}
+
+        seen = await self.browser.run(person)
+        self.assertIn("You said: hello from the page", seen["answer"])
+        self.assertIn("running", seen["roster"])
+        self.assertEqual(seen["complaints"], [])
+        self.once("You said: hello from the page", thread)
