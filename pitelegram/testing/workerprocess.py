@@ -70,20 +70,22 @@ def spawn_worker(
     spawn_id: str,
     credential: bytes,
     directory: Path,
-    pi: Sequence[str],
+    pi: Sequence[str] | str,
     environment: Mapping[str, str],
     more: Sequence[str] = (),
     locked: bool = True,
 ) -> WorkerProcess:
     """Start one.
 
+    @param pi: Pi's command, as a list or as the shell words of the command line.
     @param locked: hand the binding's lock over, as the supervisor does; it must be free.
     """
     lock = FileLock.try_acquire(paths.worker_lock(managed_binding(spec_id))) if locked else None
     arguments = [sys.executable, "-m", "pitelegram.worker", "managed"]
     arguments += ["--agent-dir", str(paths.agent_dir), "--profile", paths.profile]
     arguments += ["--spec-id", spec_id, "--spawn-id", spawn_id, "--name", directory.name]
-    arguments += ["--directory", str(directory), "--pi", shlex.join(pi), *more]
+    words = pi if isinstance(pi, str) else shlex.join(pi)
+    arguments += ["--directory", str(directory), "--pi", words, *more]
     source = str(Path(pitelegram.__file__).resolve().parent.parent)
     process = WorkerProcess(credential)
     descriptors: dict[int, Any] = {0: "w", 1: "r", 2: "r", 3: "w"}

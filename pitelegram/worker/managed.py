@@ -136,27 +136,12 @@ def build(
     """Compose the worker around an open store and a held lock; starts nothing."""
     inbox, random = Inbox(database), SystemRandom()
     endpoint = DaemonEndpoint(paths=paths, secret=secret)
-    identity = WorkerIdentity(
-        spec_id=options.spec_id,
-        spawn_id=options.spawn_id,
-        name=options.name,
-        directory=Path(options.directory),
-        birth=own_birth(),
-        roots=[Path(root) for root in options.root],
-    )
+    identity = _identity(options)
     service: WorkerService
     sessions = Sessions(
         paths, inbox, identity.directory, identity.roots, lambda: service.parts.changed()
     )
-    command: list[str] = []
-    choice: SessionChoice | LaunchFailed
-    try:
-        command = shlex.split(options.pi)
-        choice = sessions.choose(options.session, options.fresh)
-    except ValueError as error:
-        choice = LaunchFailed(f"workers.command cannot be read: {error}", permanent=True)
-    except LaunchFailed as error:
-        choice = error
+    command, choice = _choose(options, sessions)
     host = RpcPiHost(
         command,
         identity.directory,
@@ -170,9 +155,13 @@ def build(
         umask=options.pi_umask,
         spare=endpoint.owns,
     )
-
-    def bus(parts: WorkerParts) -> BusClient:
-        return BusClient(
+    service = WorkerService(
+        reactor,
+        inbox,
+        lambda ended, stop: WorkerParts(
+            reactor, random, inbox, host, sessions, identity, ended, stop
+        ),
+        lambda parts: BusClient(
             endpoint,
             f"worker:{options.spec_id}",
             parts.follower,
@@ -182,18 +171,37 @@ def build(
             BUILD,
             os.urandom,
             unauthorized=lambda error: service.credential_refused(error),
-        )
-
-    service = WorkerService(
-        reactor,
-        inbox,
-        lambda ended, stop: WorkerParts(
-            reactor, random, inbox, host, sessions, identity, ended, stop
         ),
-        bus,
         choice,
+        damaged=database.recovered is not None,
     )
     return service
+
+
+def _identity(options: Namespace) -> WorkerIdentity:
+    return WorkerIdentity(
+        spec_id=options.spec_id,
+        spawn_id=options.spawn_id,
+        name=options.name,
+        directory=Path(options.directory),
+        birth=own_birth(),
+        roots=[Path(root) for root in options.root],
+    )
+
+
+def _choose(
+    options: Namespace, sessions: Sessions
+) -> tuple[list[str], SessionChoice | LaunchFailed]:
+    """Return Pi's command and session, or why neither is of use."""
+    try:
+        command = shlex.split(options.pi)
+    except ValueError as error:
+        reason = f"workers.command cannot be read: {error}"
+        return [], LaunchFailed(reason, permanent=True)
+    try:
+        return command, sessions.choose(options.session, options.fresh)
+    except LaunchFailed as error:
+        return command, error
 
 
 def _start_log(level: str) -> None:

@@ -77,6 +77,18 @@ class WorkerParts:
     ) -> None:
         self.host = host
         self.sessions = sessions
+        self._told: object = None
+        self._after_run: Callable[[], None] = lambda: None
+        self._wire_outward(clock, random, inbox, identity)
+        self.queue = Queue(clock, random, inbox, host, self.settler, self._mark, mint, self.changed)
+        self._wire_pi(clock, inbox, identity.spawn_id, ended)
+        self._wire_requests(inbox, stop)
+        host.subscribe(self.listener)
+
+    def _wire_outward(
+        self, clock: IReactorTime, random: Random, inbox: IInbox, identity: WorkerIdentity
+    ) -> None:
+        """What goes to the leader."""
         self.registration = Registration(
             clock,
             inbox,
@@ -84,44 +96,46 @@ class WorkerParts:
             managed_binding(identity.spec_id),
             identity.name,
             str(identity.directory),
-            sessions.current,
+            self.sessions.current,
         )
         link = self.registration.current_link
         self.calls = BestEffort(link)
         self.submitter = Submitter(clock, random, inbox, link)
         self.settler = Settler(clock, random, inbox, self.submitter.kick)
-        self.queue = Queue(clock, random, inbox, host, self.settler, self._mark, mint, self.changed)
+
+    def _wire_pi(
+        self, clock: IReactorTime, inbox: IInbox, spawn_id: str, ended: Callable[[str], None]
+    ) -> None:
+        """What surrounds Pi."""
+        host, queue = self.host, self.queue
         self.dialogs = Dialogs(clock, host, self.settler.say, self.changed)
-        self.brake = Brake(clock, inbox, self.queue, host, self.up, self.dialogs.forget)
-        self.ladder = Ladder(clock, self.queue, self.brake, host, self.up, self.idle, self.changed)
+        self.brake = Brake(clock, inbox, queue, host, self.up, self.dialogs.forget)
+        self.ladder = Ladder(clock, queue, self.brake, host, self.up, self.idle, self.changed)
         self.report = Report(
-            host, self.queue, self.dialogs, sessions, identity.spawn_id, lambda: self.ladder.phase
+            host, queue, self.dialogs, self.sessions, spawn_id, lambda: self.ladder.phase
         )
         self.typing = ChatAction(clock, self.calls, lambda: self.registration.target)
-        self.settled_runs = 0
         self.listener = Listener(
-            self.queue, self.dialogs, self.typing, self.changed, self._run_settled, ended
+            queue, self.dialogs, self.typing, self.changed, self._run_settled, ended
         )
-        self.watch = Watch(clock, self.queue, host, lambda: self.listener.events)
+        self.watch = Watch(clock, queue, host, lambda: self.listener.events)
+
+    def _wire_requests(self, inbox: IInbox, stop: Callable[[bool, float], None]) -> None:
+        """What comes from the leader."""
+        queue, brake, settler = self.queue, self.brake, self.settler
         self.orders = Orders(
-            inbox,
-            self.queue,
-            self.brake,
-            self.calls,
-            self.settler,
-            self._thread_name,
-            lambda: self.report.text(),
+            inbox, queue, brake, self.calls, settler, self._thread_name, self.report.text
         )
-        self.intake = Intake(inbox, self.queue, self.orders, self.submitter.kick, self._thread_name)
+        self.intake = Intake(inbox, queue, self.orders, self.submitter.kick, self._thread_name)
         self.control = Control(
             inbox,
-            self.queue,
-            self.brake,
-            host,
-            sessions,
+            queue,
+            brake,
+            self.host,
+            self.sessions,
             self.dialogs,
             self.up,
-            lambda: self.report.full(),
+            self.report.full,
         )
         self.follower = Follower(
             inbox,
@@ -132,9 +146,6 @@ class WorkerParts:
             self.submitter,
             stop,
         )
-        self._told: object = None
-        self._after_run: Callable[[], None] = lambda: None
-        host.subscribe(self.listener)
 
     def up(self) -> bool:
         """Whether Pi can be talked to."""

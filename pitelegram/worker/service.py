@@ -34,6 +34,10 @@ SHARED = (
     "⚠️ Another Pi is in the same session: what one of them says may be lost. "
     "End one of them, or start a new session."
 )
+DAMAGED = (
+    "⚠️ This worker's store was damaged and was made anew; the old one is kept in recovery/. "
+    "Prompts that were waiting in it are lost: please send them again."
+)
 JOINED_SECONDS = 0.1
 """Heartbeats in quick succession are joined: the last one goes out within this time."""
 SWEEP_SECONDS = 3.0
@@ -46,6 +50,7 @@ class WorkerService(Service):
 
     @param bus: the bus client; its follower is C{parts.follower}.
     @param choice: how Pi is started, or why it cannot be.
+    @param damaged: the store was damaged and had to be made anew.
     @ivar finished: fires with the exit code when all is done.
     """
 
@@ -58,12 +63,14 @@ class WorkerService(Service):
         parts: Callable[[Callable[[str], None], Callable[[bool, float], None]], WorkerParts],
         bus: Callable[[WorkerParts], Any],
         choice: SessionChoice | LaunchFailed,
+        damaged: bool = False,
     ) -> None:
         self._clock = clock
         self._inbox = inbox
         self.parts = parts(self._pi_ended, self.stop_soon)
         self._bus = bus(self.parts)
         self._choice = choice
+        self._damaged = damaged
         self._ending = False
         self._retention: IDelayedCall | None = None
         self._refusals = 0
@@ -76,6 +83,8 @@ class WorkerService(Service):
         Service.startService(self)
         parts = self.parts
         try:
+            if self._damaged:
+                await parts.settler.say(f"store-{parts.report.spawn_id}", DAMAGED)
             await recover(self._inbox, parts.settler)
             parts.submitter.startService()
             parts.watch.startService()

@@ -80,7 +80,7 @@ class ProcessCase(TestCase):
             spawn_id,
             credential,
             options.pop("directory", self.project),
-            pi or pi_command(),
+            options.pop("raw_pi", None) or pi or pi_command(),
             environment,
             more,
             **options,
@@ -441,6 +441,24 @@ class Refusing(ProcessCase):
         await self.ready("--session", str(missing))
         await self.until(lambda: any("session file is gone" in text for text in self.leader.texts))
         self.assertEqual(self.state["sessionFile"], str(missing))
+
+    @deferred
+    async def test_damaged_store(self) -> None:
+        """It is moved aside, and the operator is told."""
+        path = self.paths.worker_database(BINDING)
+        path.write_bytes(b"no database at all, and long enough to look like one" * 100)
+        path.chmod(0o600)
+        await self.ready()
+        await self.until(lambda: any("store was damaged" in text for text in self.leader.texts))
+        await self.say(1, "[[say hello]]")
+        await self.until(lambda: "hello" in self.leader.texts)
+
+    @deferred
+    async def test_command_that_cannot_be_read(self) -> None:
+        """An open quote in the setting is permanent, and the leader hears the reason."""
+        process = self.spawn(raw_pi="pi 'open")
+        self.assertEqual(await process.ended.when(), 78)
+        self.assertIn("workers.command", self.state["lastError"])
 
     @deferred
     async def test_wrong_credential(self) -> None:
