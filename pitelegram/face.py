@@ -7,12 +7,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
 from pitelegram.control import status as documents
 from pitelegram.control.interfaces import IDaemon
-from pitelegram.errors import LinkLost, Refusal
+from pitelegram.errors import Refusal
 from pitelegram.kernel.deferring import deferred
 from pitelegram.leader import LeaderService
 from pitelegram.panel.interfaces import IStatusSource
@@ -155,11 +154,7 @@ class Face:
         follower = self._leader.registry.live(view.binding_key)
         if follower is None or not follower.ready:
             raise Refusal("backend_unavailable", f"worker {view.name} is not connected now")
-        answering: Deferred[Any] = follower.link.control(request_id, command)
-        try:
-            result = await answering
-        except LinkLost:
-            raise
+        result = await follower.link.control(request_id, command)
         return result if isinstance(result, dict) else {"result": result}
 
     def _view(self, target: dict[str, Any]) -> WorkerView:
