@@ -156,6 +156,12 @@ class LongPoll(Service):
                 if not await self._failed(error):
                     return
                 continue
+            except Exception:
+                self.log.failure("a poll failed by a fault in this program")
+                self._health.failed()
+                self._phase.feed(phase.FAILED)
+                await self._pause(self._backoff.next())
+                continue
             if not await self._answered(updates, self._monotonic() - issued):
                 return
 
@@ -286,8 +292,11 @@ def _usable(answer: Any) -> list[dict[str, Any]] | None:
     if not isinstance(answer, list):
         return None
     updates = [
-        update
-        for update in answer
-        if isinstance(update, dict) and type(update.get("update_id")) is int
+        update for update in answer if isinstance(update, dict) and _is_id(update.get("update_id"))
     ]
     return updates if updates or not answer else None
+
+
+def _is_id(value: Any) -> bool:
+    """Whether this is an id whose successor can be stored and asked for."""
+    return type(value) is int and 0 <= value < 2**63 - 1

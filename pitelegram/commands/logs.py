@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 from collections import deque
@@ -14,6 +13,7 @@ from typing import Any
 from pitelegram.commands import output
 from pitelegram.commands.failing import EXIT_FAILED
 from pitelegram.commands.place import paths_of
+from pitelegram.kernel import jsonio
 from pitelegram.kernel.paths import Paths
 
 _COLOURS = {"warn": "yellow", "error": "red", "critical": "red", "debug": "dim"}
@@ -79,7 +79,7 @@ class Follower:
                 if path == self._paths.logs:
                     self._offset = offset
                 try:
-                    event = json.loads(line)
+                    event = jsonio.exact(line)
                 except ValueError:
                     continue
                 if isinstance(event, dict):

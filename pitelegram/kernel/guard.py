@@ -27,6 +27,7 @@ import psutil
 from twisted.internet.interfaces import IReactorTime
 
 from pitelegram.errors import OwnershipError
+from pitelegram.kernel import jsonio
 from pitelegram.kernel.birth import process_birth
 from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.kernel.files import unsafe
@@ -186,7 +187,7 @@ class TransactionGuard:
         if match is None:
             return None
         try:
-            payload = json.loads((self._path / names[0]).read_bytes()[:4096])
+            payload = jsonio.exact((self._path / names[0]).read_bytes()[:4096])
             pid, acquired = payload["pid"], payload["acquiredAtMs"]
             well_formed = payload["generation"] == match["uuid"]
         except (OSError, ValueError, TypeError, KeyError):

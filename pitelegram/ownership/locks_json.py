@@ -11,6 +11,7 @@ import os
 from typing import Any
 
 from pitelegram.errors import LiveOwner, OwnershipError
+from pitelegram.kernel import jsonio
 from pitelegram.kernel.birth import process_birth
 from pitelegram.kernel.files import read_private, write_private
 from pitelegram.kernel.guard import TransactionGuard
@@ -66,7 +67,7 @@ def _change(paths: Paths, change: Any) -> None:
 def _read(paths: Paths) -> dict[str, Any]:
     data = read_private(paths.locks_json)
     try:
-        value = {} if data is None else json.loads(data)
+        value = {} if data is None else jsonio.exact(data)
     except ValueError:
         value = None
     if not isinstance(value, dict):

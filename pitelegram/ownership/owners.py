@@ -15,6 +15,7 @@ import psutil
 
 from pitelegram.errors import OwnershipError
 from pitelegram.ids import ProcessBirth
+from pitelegram.kernel import jsonio
 from pitelegram.kernel.birth import boot_id, process_birth
 from pitelegram.kernel.files import read_private, write_private
 
@@ -160,7 +161,7 @@ def read_owners(path: Path) -> dict[str, Any]:
     if data is None:
         return {}
     try:
-        value = json.loads(data)
+        value = jsonio.exact(data)
     except ValueError:
         value = None
     if isinstance(value, dict):

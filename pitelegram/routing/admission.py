@@ -88,8 +88,11 @@ class Admission:
             seen = look(update, self.ownership.owner(), self.bot_id)
             if seen.private and seen.kind == "message":
                 seen = await self._greet(update, seen)
-            if seen.row is not None:
-                admitted.append(self._complete(seen.row, update))
+            row = None if seen.row is None else self._complete(seen.row, update)
+            if row is not None:
+                admitted.append(row)
+            elif seen.row is not None:
+                self._drop(attrs.evolve(seen, sort=Sort.MALFORMED))
             elif seen.sort is Sort.MEMBER:
                 members.append(seen)
             elif seen.sort is not Sort.PAIRED:
@@ -99,11 +102,17 @@ class Admission:
         for seen in members:
             self._member(seen.content)
 
-    def _complete(self, row: Incoming, update: dict[str, Any]) -> Incoming:
+    def _complete(self, row: Incoming, update: dict[str, Any]) -> Incoming | None:
+        """Fill in what is stored; None for an update that no store could ever take."""
+        try:
+            body = jsonio.dumps(update)
+        except ValueError as error:
+            self._log.error("an update cannot be stored: {reason}", reason=str(error))
+            return None
         recipient = self.router.plan(row, update)
         return attrs.evolve(
             row,
-            body=jsonio.dumps(update),
+            body=body,
             recipient=recipient,
             delivery_id=(
                 None if recipient is None else delivery_id(row.kind, recipient, row.update_id)

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from pitelegram.errors import ConfigError
+from pitelegram.kernel import jsonio
 
 IDENTITY_KEYS = (
     "botToken",
@@ -33,7 +34,7 @@ def parse(data: bytes) -> dict[str, Any]:
 
     @raise ValueError: it is not one JSON object.
     """
-    value = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant)
+    value = jsonio.exact(data.decode("utf-8-sig"), parse_constant=_refuse_constant)
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")
     return value

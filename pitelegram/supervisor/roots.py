@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from pitelegram.errors import LaunchFailed, Refusal
+from pitelegram.kernel import jsonio
 
 HEADER_LIMIT = 64 * 1024
 
@@ -99,7 +99,7 @@ def check_session(file: str, sessions: Path, roots: Roots) -> None:
 
 def _session_directory(line: bytes) -> str | None:
     try:
-        header = json.loads(line)
+        header = jsonio.exact(line)
     except ValueError:
         return None
     if not isinstance(header, dict) or header.get("type") != "session":

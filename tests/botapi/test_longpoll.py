@@ -163,8 +163,16 @@ class LongPollTests(SynchronousTestCase):
         self.open[0].callback({"not": "a list"})
         self.assertEqual(self.view("phase"), "retrying")
         self.clock.advance(1)
-        self.open[0].callback([{"x": 1}])
+        self.open[0].callback([{"x": 1}, update(2**63 - 1), update(-1)])
         self.assertEqual((self.view("phase"), self.sink.cursor), ("retrying", 4))
+
+    def test_fault_of_ours(self) -> None:
+        """A poll that fails by a fault of this program is repeated like any that failed."""
+        self.start(RuntimeError("a fault"), [update(1)])
+        self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
+        self.assertEqual((self.view("phase"), self.polls()), ("retrying", 1))
+        self.clock.advance(1)
+        self.assertEqual(self.sink.batches, [[1]])
 
     def test_network_errors(self) -> None:
         """Failures are retried after 1 s, doubling to 30 s, and counted until a success."""

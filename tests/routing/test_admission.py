@@ -139,6 +139,10 @@ class GateTests(AdmissionCase):
             before = self.admission.counters["malformed"]
             self.successResultOf(self.admission.accept([update], 10))  # type: ignore[list-item]
             self.assertEqual(self.admission.counters["malformed"], before + 1)
+        deep = self.message(x=jsonio.loads(b"[" * 300 + b"]" * 300))["message"]
+        self.assert_dropped({"update_id": 8, "message": deep}, "malformed")
+        huge = self.message(x=["\ud800", 2**80])["message"]
+        self.assert_dropped({"update_id": 9, "message": huge}, "malformed")
         self.assert_dropped({"update_id": 9, "purchased_paid_media": {}}, "unknown")
         self.assertEqual(self.admission.next_offset(), 10)
 
