@@ -59,6 +59,10 @@ class OwnershipLost(OwnershipError):
     """The transport lock names somebody else now (exit 5)."""
 
 
+class SocketInUse(OwnershipError):
+    """Another live process listens on a socket that would be ours."""
+
+
 # --- storage ---------------------------------------------------------------------------------
 
 

@@ -15,9 +15,9 @@ from twisted.internet.protocol import Factory
 
 from pitelegram.bus.interfaces import IBusLeader, ICredentials
 from pitelegram.bus.link import FollowerLink, LeaderSide
-from pitelegram.bus.listening import PrivatePort, listen_privately
-from pitelegram.bus.peers import PeerIds, peer_ids
 from pitelegram.kernel.deferring import deferred
+from pitelegram.kernel.peers import PeerIds, peer_ids
+from pitelegram.kernel.sockets import PrivatePort, listen_privately
 
 _GOODBYE = 2.0
 """Seconds that links get to take what was written, when the leader stops."""
@@ -49,10 +49,10 @@ class BusServer(Service):
     def startService(self) -> None:
         """Listen.
 
-        @raise pitelegram.errors.OwnershipError: another live process listens there.
+        @raise pitelegram.errors.SocketInUse: another live process listens there.
         @raise pitelegram.errors.UnsafeFile: the path is taken by something that is not ours.
         """
-        self._port = listen_privately(self.reactor, self.path, _Links(self))
+        self._port = listen_privately(self.path, _Links(self), self.reactor, "bus socket")
         super().startService()
 
     @deferred

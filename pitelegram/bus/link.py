@@ -15,12 +15,12 @@ from zope.interface import implementer
 from pitelegram.bus import commands as c
 from pitelegram.bus import forms, handshake
 from pitelegram.bus.interfaces import IBusLeader, ICredentials, IFollowerLink, Peer
-from pitelegram.bus.peers import PeerIds
 from pitelegram.bus.refusals import opened
 from pitelegram.bus.wire import DEADLINE, Responder, Values, Wire
 from pitelegram.errors import BusBadRequest, BusUnauthorized, LinkLost, StaleGeneration
 from pitelegram.kernel.deferring import deferred
 from pitelegram.kernel.observers import OneShot
+from pitelegram.kernel.peers import PeerIds
 
 SETTLEMENTS = ("accepted", "retryable", "terminal-rejected")
 COMPACT_DEADLINE = 600.0

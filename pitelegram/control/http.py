@@ -19,11 +19,13 @@ from twisted.web.server import NOT_DONE_YET, Request, Site
 from pitelegram.control import envelope as envelopes
 from pitelegram.control.commands import CommandDesk
 from pitelegram.control.interfaces import IDaemon
-from pitelegram.control.listening import PrivatePort, listen, peer_uid
+from pitelegram.control.listening import listen
 from pitelegram.control.streams import EventStream
 from pitelegram.control.strictjson import Ambiguous, NotAnObject, parse_object
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.kernel.jsonio import dumps
+from pitelegram.kernel.peers import peer_ids
+from pitelegram.kernel.sockets import PrivatePort
 from pitelegram.store.interfaces import ICommands
 
 MAX_BODY = 1024 * 1024
@@ -143,7 +145,7 @@ class ControlResource(Resource):
 
     def render(self, request: Request) -> Any:
         """Answer one request."""
-        uid = peer_uid(getattr(request.channel.transport, "socket", None))
+        uid = peer_ids(request.channel.transport).uid
         if uid not in (None, 0, os.geteuid()) and not self._group:
             return _error(request, 403, "forbidden", "this socket belongs to another user")
         route = self._routes.get(request.path)

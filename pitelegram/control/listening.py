@@ -1,56 +1,27 @@
-"""The control socket as a file: private, taken only when nobody listens, given back only by us."""
+"""Where the control socket may stand, and how a group gets at it."""
 
 from __future__ import annotations
 
 import grp
 import os
-import socket
 import stat
-import struct
 from pathlib import Path
 from typing import Any
 
-from twisted.internet import tcp, unix
 from twisted.internet.interfaces import IProtocolFactory
 
-from pitelegram.errors import ConfigError, PiTelegramError, UnsafeFile
+from pitelegram.errors import ConfigError, UnsafeFile
 from pitelegram.kernel.files import ensure_private_dir
+from pitelegram.kernel.sockets import PrivatePort, listen_privately
 
-PRIVATE_MODE = 0o600
 GROUP_MODE = 0o660
-
-
-class SocketInUse(PiTelegramError):
-    """Another process listens on the control socket."""
-
-
-class PrivatePort(unix.Port):
-    """A UNIX port that unlinks its path at the end only while it is still its own inode."""
-
-    _inode: tuple[int, int] | None = None
-
-    def startListening(self) -> None:
-        """Bind (made 0600 from the start) and listen."""
-        before = os.umask(0o177)
-        try:
-            super().startListening()
-        finally:
-            os.umask(before)
-        self._inode = _inode_of(os.fsdecode(self._bindPath))
-
-    def connectionLost(self, reason: Any) -> None:
-        """Stop; a path that names somebody else's socket by now stays."""
-        path = os.fsdecode(self._bindPath)
-        if self._inode is not None and _inode_of(path) == self._inode:
-            os.unlink(path)
-        tcp.Port.connectionLost(self, reason)
 
 
 def listen(path: Path, factory: IProtocolFactory, reactor: Any, group: str | None) -> PrivatePort:
     """Make the directory private, remove a dead socket, and listen.
 
     @param group: a group of this process that may connect too; then the directory must be there.
-    @raise SocketInUse: somebody answers there.
+    @raise pitelegram.errors.SocketInUse: somebody answers there.
     @raise UnsafeFile: the path is not a socket of ours, or its directory is open to others.
     @raise ConfigError: this process is not a member of the group.
     """
@@ -60,9 +31,7 @@ def listen(path: Path, factory: IProtocolFactory, reactor: Any, group: str | Non
             ensure_private_dir(path.parent)
     else:
         _check_group_parent(path.parent, gid)
-    remove_stale(path)
-    port = PrivatePort(os.fsencode(path), factory, mode=PRIVATE_MODE, reactor=reactor)
-    port.startListening()
+    port = listen_privately(path, factory, reactor, "control socket")
     if gid is not None:
         try:
             os.chown(path, -1, gid)
@@ -85,52 +54,6 @@ def group_id(name: str) -> int:
     if gid != os.getegid() and gid not in os.getgroups():
         raise ConfigError("this process is not a member of the control socket's group")
     return gid
-
-
-def remove_stale(path: Path) -> None:
-    """Unlink a socket of ours that refuses connections; leave everything else alone.
-
-    @raise SocketInUse: somebody answers, or it cannot be told.
-    @raise UnsafeFile: not a socket, or not ours.
-    """
-    try:
-        info = os.lstat(path)
-    except FileNotFoundError:
-        return
-    if not stat.S_ISSOCK(info.st_mode):
-        raise UnsafeFile("wrong_type", "the control socket's path is taken by something else")
-    if info.st_uid != os.geteuid():
-        raise UnsafeFile("wrong_owner", "the control socket belongs to another user")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1.0)
-        try:
-            probe.connect(os.fspath(path))
-        except ConnectionRefusedError:
-            if _inode_of(path) == (info.st_dev, info.st_ino):
-                os.unlink(path)
-            return
-        except FileNotFoundError:
-            return
-        except OSError:
-            raise SocketInUse("the control socket is in an unclear state") from None
-    raise SocketInUse("another process listens on the control socket")
-
-
-def peer_uid(connection: socket.socket | None) -> int | None:
-    """Return the user id of the other end, None where the system does not tell."""
-    option = getattr(socket, "SO_PEERCRED", None)
-    if connection is None or option is None:
-        return None
-    data = connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
-    return struct.unpack("3i", data)[1]
-
-
-def _inode_of(path: str | Path) -> tuple[int, int] | None:
-    try:
-        info = os.lstat(path)
-    except OSError:
-        return None
-    return (info.st_dev, info.st_ino)
 
 
 def _acceptable_parent(path: Path) -> bool:

@@ -15,8 +15,8 @@ from zope.interface import implementer
 from pitelegram.bus.interfaces import IBusFollower, IBusLeader, ICredentials, IEndpoint
 from pitelegram.bus.leader import BusServer
 from pitelegram.bus.leaderlink import LeaderLink
-from pitelegram.bus.peers import UNKNOWN, PeerIds
 from pitelegram.errors import PiTelegramError
+from pitelegram.kernel.peers import UNKNOWN, PeerIds
 
 SECRET = b"s" * 32
 CREDENTIAL = "worker:0123456789abcdef"

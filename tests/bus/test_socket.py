@@ -24,10 +24,9 @@ import pitelegram
 from pitelegram.bus.boxes import BOX_LIMIT
 from pitelegram.bus.follower import BusClient
 from pitelegram.bus.leader import BusServer
-from pitelegram.bus.listening import clear_stale
-from pitelegram.bus.peers import PeerIds
-from pitelegram.errors import OwnershipError, UnsafeFile
+from pitelegram.errors import SocketInUse
 from pitelegram.kernel.deferring import deferred
+from pitelegram.kernel.peers import PeerIds
 from pitelegram.testing.bus import (
     CREDENTIAL,
     SECRET,
@@ -553,16 +552,6 @@ class SocketFileTests(SocketCase):
         self.assertEqual(stat.S_IMODE(info.st_mode), 0o600)
 
     @deferred
-    async def test_stop_removes_own_only(self) -> None:
-        """Closing removes the file, but not one that a successor has put there."""
-        os.unlink(self.path)
-        successor = socket.socket(socket.AF_UNIX)
-        successor.bind(str(self.path))
-        await self.server.stopService()
-        self.assertTrue(self.path.exists())
-        successor.close()
-
-    @deferred
     async def test_stop(self) -> None:
         """After a clean stop no file is left."""
         await self.server.stopService()
@@ -571,30 +560,8 @@ class SocketFileTests(SocketCase):
     def test_live_listener(self) -> None:
         """A socket that somebody answers on is not taken."""
         other = self.new_server()
-        self.assertRaises(OwnershipError, other.startService)
+        self.assertRaises(SocketInUse, other.startService)
         self.assertTrue(self.path.exists())
-
-    @deferred
-    async def test_stale(self) -> None:
-        """A socket that a killed process left behind is replaced."""
-        await self.server.stopService()
-        dead = socket.socket(socket.AF_UNIX)
-        dead.bind(str(self.path))
-        dead.close()
-        self.server = self.new_server()
-        self.server.startService()
-        await self.raw(registered)
-
-    @deferred
-    async def test_something_else(self) -> None:
-        """A file or a link at the path is refused and left alone."""
-        await self.server.stopService()
-        self.path.write_text("precious")
-        self.assertRaises(UnsafeFile, clear_stale, self.path)
-        self.path.unlink()
-        self.path.symlink_to(self.directory / "elsewhere")
-        self.assertRaises(UnsafeFile, clear_stale, self.path)
-        self.assertTrue(self.path.is_symlink())
 
 
 class RealClientTests(SocketCase):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import stat
 from pathlib import Path
 
@@ -14,8 +13,7 @@ from twisted.trial.unittest import TestCase
 
 from pitelegram.control.envelope import is_legal
 from pitelegram.control.http import MAX_BODY, ControlServer
-from pitelegram.control.listening import SocketInUse
-from pitelegram.errors import ConfigError, Refusal, UnsafeFile
+from pitelegram.errors import ConfigError, Refusal, SocketInUse, UnsafeFile
 from pitelegram.kernel.deferring import deferred
 from pitelegram.store.commands import Commands
 from pitelegram.testing.control import FakeDaemon
@@ -423,44 +421,6 @@ class SocketTests(ServerCase):
         with self.assertRaises(SocketInUse):
             self.make().startService()
         self.assertTrue(os.path.exists(self.path))
-
-    @deferred
-    async def test_dead_socket(self):
-        """A socket that nobody listens on is replaced."""
-        await self.server.stopService()
-        with socket.socket(socket.AF_UNIX) as dead:
-            dead.bind(str(self.path))
-        self.server.startService()
-        self.assertEqual(split(await self.ask(get(b"/v1/status")))[0], 200)
-
-    @deferred
-    async def test_other_things(self):
-        """A file, a directory or a link at the path is refused and stays."""
-        await self.server.stopService()
-        self.path.write_bytes(b"precious")
-        with self.assertRaises(UnsafeFile):
-            self.make().startService()
-        self.assertEqual(self.path.read_bytes(), b"precious")
-        link = self.path.with_name("link")
-        link.symlink_to(self.path.absolute())
-        with self.assertRaises(UnsafeFile):
-            self.make(link).startService()
-
-    @deferred
-    async def test_replaced_socket_stays(self):
-        """A socket that somebody else put at the path meanwhile is not removed at the stop."""
-        os.unlink(self.path)
-        with socket.socket(socket.AF_UNIX) as other:
-            other.bind(str(self.path))
-            await self.server.stopService()
-            self.assertTrue(os.path.exists(self.path))
-
-    @deferred
-    async def test_vanished_socket(self):
-        """A socket that somebody removed does not disturb the stop."""
-        os.unlink(self.path)
-        await self.server.stopService()
-        self.assertFalse(self.server.running)
 
     def test_open_directory(self):
         """A directory that others may write to is refused, and not changed."""
