@@ -10,7 +10,7 @@ from typing import Any
 
 from twisted.application.service import IService
 
-from pitelegram.daemon import Daemon
+from pitelegram.daemon.service import Daemon
 from pitelegram.errors import NotConfigured
 from pitelegram.kernel.paths import Paths
 from pitelegram.leader import LeaderService
@@ -106,7 +106,7 @@ def environment_rules(settings: Settings, paths: Paths, bot_id: int) -> Environm
 
 def make_demo(options: Mapping[str, Any]) -> IService:
     """Return sandbox, scripted model and daemon on a throw-away agent directory."""
-    from pitelegram.demo import Demo
+    from pitelegram.daemon.demo import Demo
 
     return Demo(options, make_daemon)  # type: ignore[return-value]
 

@@ -42,8 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _failed(error: Exception) -> int:
-    from pitelegram.commands.failing import exit_code
     from pitelegram.errors import PiTelegramError
+    from pitelegram.kernel.exits import exit_code
 
     if not isinstance(error, PiTelegramError):
         raise error

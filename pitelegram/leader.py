@@ -29,13 +29,13 @@ from pitelegram.errors import TelegramError
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.kernel.paths import Paths
 from pitelegram.kernel.services import AsyncMultiService
-from pitelegram.owner import Owner
 from pitelegram.panel.interfaces import IStatusSource
 from pitelegram.panel.panel import Panel
 from pitelegram.routing.admission import Admission
 from pitelegram.routing.busleader import BusLeader
 from pitelegram.routing.interfaces import IBindingPolicy, IExpectation
 from pitelegram.routing.owners import MessageOwners
+from pitelegram.routing.paired import Owner
 from pitelegram.routing.pairing import Pairing
 from pitelegram.routing.places import Places
 from pitelegram.routing.registry import Registry
@@ -45,12 +45,12 @@ from pitelegram.store.database import Database
 from pitelegram.store.journal import Journal
 from pitelegram.store.leadership import Leadership
 from pitelegram.store.outbox import Outbox
+from pitelegram.store.retention import Retention
 from pitelegram.store.specs import Specs
 from pitelegram.targets import TelegramTarget
 from pitelegram.threads.loss import ThreadLoss
 from pitelegram.threads.provision import Threads
 from pitelegram.threads.titles import CONTROL_KEY
-from pitelegram.upkeep import Upkeep
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -169,7 +169,7 @@ class LeaderService(AsyncMultiService):
             self.router,
             self.supervisor,
             self.orphans,
-            Upkeep(reactor, database, self.journal, self.outbox, self.bindings),
+            Retention(reactor, database, self.journal, self.outbox, self.bindings),
         ):
             self.addService(service)
 

@@ -18,8 +18,8 @@ from twisted.application.service import IService
 from twisted.python import usage
 
 from pitelegram.commands import table
-from pitelegram.commands.failing import EXIT_USAGE, exit_code
 from pitelegram.errors import PiTelegramError
+from pitelegram.kernel.exits import EXIT_USAGE, exit_code
 from pitelegram.settings.file import SettingsFile
 from pitelegram.settings.options import RunOptions, resolve_options, resolve_paths
 

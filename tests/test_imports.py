@@ -14,9 +14,9 @@ ROWS = (
     ("kernel",),
     ("botapi", "bus", "pi", "store", "ownership", "settings"),
     ("panel", "routing", "threads", "bridge", "delivery"),
-    ("supervisor", "worker", "control", "sandbox", "owner", "upkeep"),
+    ("supervisor", "worker", "control", "sandbox"),
     ("leader",),
-    ("assembly", "daemon", "demo", "face"),
+    ("assembly", "daemon"),
     ("cli", "tap", "commands"),
 )
 """From the bottom to the top; a part may use the rows below its own."""

@@ -21,7 +21,7 @@ from twisted.logger import (
 from zope.interface import implementer
 
 from parts.talking import Orders, obey
-from pitelegram.daemon import Daemon
+from pitelegram.daemon.service import Daemon
 from pitelegram.kernel.paths import Paths
 from pitelegram.leader import LeaderService
 from pitelegram.routing.interfaces import IBindingPolicy, IExpectation

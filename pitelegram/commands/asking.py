@@ -9,10 +9,10 @@ from typing import Any
 
 from pitelegram.commands import output
 from pitelegram.commands.client import ControlClient, FateUnknown, Unreachable
-from pitelegram.commands.failing import EXIT_FAILED, EXIT_USAGE
 from pitelegram.commands.place import control_socket, paths_of
 from pitelegram.control import envelope as envelopes
 from pitelegram.control.envelope import Envelope
+from pitelegram.kernel.exits import EXIT_FAILED, EXIT_USAGE
 
 
 def client_of(args: argparse.Namespace) -> ControlClient:

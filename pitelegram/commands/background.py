@@ -22,8 +22,8 @@ from typing import Any
 from pitelegram.commands import output, table
 from pitelegram.commands.asking import client_of
 from pitelegram.commands.client import ControlClient, FateUnknown, Unreachable
-from pitelegram.commands.failing import EXIT_FAILED
 from pitelegram.commands.place import live_owner, paths_of
+from pitelegram.kernel.exits import EXIT_FAILED
 from pitelegram.kernel.paths import Paths
 
 READY_SECONDS = 60.0

@@ -15,9 +15,9 @@ import attrs
 
 from pitelegram.commands import output
 from pitelegram.commands.client import ControlClient, Unreachable
-from pitelegram.commands.failing import EXIT_FAILED
 from pitelegram.commands.place import control_socket, given, paths_of
 from pitelegram.errors import PiTelegramError, TelegramError, UnsafeFile
+from pitelegram.kernel.exits import EXIT_FAILED
 from pitelegram.kernel.paths import Paths
 from pitelegram.settings.file import SettingsFile
 from pitelegram.settings.model import Settings

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from pitelegram.commands import output
-from pitelegram.commands.failing import EXIT_FAILED
 from pitelegram.commands.place import paths_of
 from pitelegram.kernel import jsonio
+from pitelegram.kernel.exits import EXIT_FAILED
 from pitelegram.kernel.paths import Paths
 
 _COLOURS = {"warn": "yellow", "error": "red", "critical": "red", "debug": "dim"}

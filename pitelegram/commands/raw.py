@@ -8,9 +8,9 @@ import sys
 from pitelegram.commands import output
 from pitelegram.commands.asking import ask
 from pitelegram.commands.client import FateUnknown
-from pitelegram.commands.failing import EXIT_FAILED, EXIT_USAGE
 from pitelegram.control import envelope as envelopes
 from pitelegram.control.strictjson import Ambiguous, NotAnObject, parse_object
+from pitelegram.kernel.exits import EXIT_FAILED, EXIT_USAGE
 
 LIMIT = 1024 * 1024
 

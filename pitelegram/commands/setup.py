@@ -11,10 +11,10 @@ import time
 from typing import Any
 
 from pitelegram.commands import output
-from pitelegram.commands.failing import EXIT_FAILED
 from pitelegram.commands.place import given, paths_of
 from pitelegram.commands.telegram import BotFacts, ask_telegram
 from pitelegram.errors import ConfigError, NotConfigured, TelegramError, Unauthorized, UsageError
+from pitelegram.kernel.exits import EXIT_FAILED
 from pitelegram.kernel.paths import Paths
 from pitelegram.settings.file import SettingsFile
 from pitelegram.settings.model import Settings

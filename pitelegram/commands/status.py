@@ -9,9 +9,9 @@ from typing import Any
 from pitelegram.commands import output
 from pitelegram.commands.asking import client_of
 from pitelegram.commands.client import Unreachable
-from pitelegram.commands.failing import EXIT_FAILED
 from pitelegram.commands.place import live_owner, paths_of
 from pitelegram.errors import PiTelegramError
+from pitelegram.kernel.exits import EXIT_FAILED
 from pitelegram.kernel.paths import Paths
 
 

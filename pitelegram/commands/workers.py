@@ -13,7 +13,7 @@ from pitelegram.commands import output
 from pitelegram.commands.asking import ask, client_of, report
 from pitelegram.commands.asking import change as send_change
 from pitelegram.commands.client import ControlClient, Unreachable
-from pitelegram.commands.failing import EXIT_FAILED, EXIT_USAGE
+from pitelegram.kernel.exits import EXIT_FAILED, EXIT_USAGE
 
 READY_SECONDS = 75.0
 """A start may take 60 s; then the daemon itself gives it up."""

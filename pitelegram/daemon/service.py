@@ -1,5 +1,4 @@
-"""The daemon: takes the transport, leads, supervises, listens on the control socket, and says why it
-ends."""
+"""Takes the transport, leads, supervises, listens on the control socket, and says why it ends."""
 
 from __future__ import annotations
 
@@ -16,34 +15,30 @@ from typing import Any
 import attrs
 from twisted.application.service import Service
 from twisted.internet.defer import CancelledError, Deferred, TimeoutError
-from twisted.internet.task import LoopingCall
 from twisted.logger import Logger, globalLogPublisher
 from twisted.python.failure import Failure
 
 from pitelegram.botapi.client import BotApi
 from pitelegram.botapi.network import Network
 from pitelegram.control.http import ControlServer
-from pitelegram.control.interfaces import IDaemon
+from pitelegram.daemon.face import Face
+from pitelegram.daemon.snapshots import Snapshots
 from pitelegram.errors import (
-    ConfigError,
-    LiveOwner,
     NotConfigured,
-    OwnershipLost,
     PiTelegramError,
     TelegramError,
     Unauthorized,
 )
-from pitelegram.face import Face
-from pitelegram.kernel import jsonio
 from pitelegram.kernel.deferring import deferred, sleep
-from pitelegram.kernel.files import set_umask, write_private
+from pitelegram.kernel.exits import EXIT_LOST, exit_code
+from pitelegram.kernel.files import set_umask
 from pitelegram.kernel.logs import JsonLinesObserver, RecentEvents
 from pitelegram.kernel.notify import notify
 from pitelegram.kernel.paths import Paths
 from pitelegram.kernel.redact import SECRETS
 from pitelegram.leader import Ground, LeaderService
-from pitelegram.owner import Owner
 from pitelegram.ownership.ownership import Ownership, check
+from pitelegram.routing.paired import Owner
 from pitelegram.settings.file import SettingsFile
 from pitelegram.settings.model import Settings
 from pitelegram.settings.options import RunOptions
@@ -60,10 +55,6 @@ ASK_AGAIN = 2.0
 LOOK_AGAIN = 60.0
 """Seconds between two looks at the bot's switches."""
 
-SNAPSHOT_SECONDS = 30.0
-
-EXIT_FAILED, EXIT_USAGE, EXIT_NOT_CONFIGURED, EXIT_LIVE_OWNER, EXIT_LOST = 1, 2, 3, 4, 5
-
 MakeSupervisor = Callable[[LeaderService, "Daemon"], Any]
 
 
@@ -72,26 +63,12 @@ def version() -> str:
     return importlib.metadata.version("pi-telegram")
 
 
-def exit_code_of(error: BaseException) -> int:
-    """Return the exit code of an error that ends the daemon (contract, "Exit codes")."""
-    for kind, code in (
-        (NotConfigured, EXIT_NOT_CONFIGURED),
-        (LiveOwner, EXIT_LIVE_OWNER),
-        (OwnershipLost, EXIT_LOST),
-        (ConfigError, EXIT_USAGE),
-    ):
-        if isinstance(error, kind):
-            return code
-    return EXIT_FAILED
-
-
 @attrs.define(eq=False, slots=False)
 class Daemon(Service):
     """The daemon of one profile as a service.  Building it opens nothing.
 
     @ivar exit_code: what the process ends with.
     @ivar make_supervisor: see L{pitelegram.assembly}.
-    @ivar say: prints one line for a person (the readiness line).
     """
 
     paths: Paths
@@ -112,10 +89,9 @@ class Daemon(Service):
         self._stopping = False
         self._starting: Deferred[None] | None = None
         self._observers: list[Any] = []
+        self._lines: JsonLinesObserver | None = None
         self._api: BotApi | None = None
-        self._face: IDaemon | None = None
         self._meeting: Deferred[Any] | None = None
-        self._snapshots = LoopingCall(self._write_snapshot)
 
     # --- life ---------------------------------------------------------------------------------
 
@@ -140,8 +116,6 @@ class Daemon(Service):
             await starting
         if self._meeting is not None:
             self._meeting.cancel()
-        if self._snapshots.running:
-            self._snapshots.stop()
         for part in reversed(self._parts):
             try:
                 await _stopped(part)
@@ -151,6 +125,8 @@ class Daemon(Service):
             await self._api.close()
         for observer in self._observers:
             globalLogPublisher.removeObserver(observer)
+        if self._lines is not None:
+            self._lines.close()
 
     @deferred
     async def _start(self) -> None:
@@ -211,10 +187,9 @@ class Daemon(Service):
             fatal=self.fatal,
             build=f"pi-telegram/{version()}",
         )
-        face = self._face = Face(self)
+        face = Face(self)
         leader = LeaderService(ground, lambda made: self.make_supervisor(made, self), face)
         self.leader = self._part(leader)
-        self.ready = False
         await leader.startService()
         ownership.on_late_wake(leader.poll.discard_current)
         commands = Commands(database)
@@ -231,7 +206,7 @@ class Daemon(Service):
         control.startService()
         await self._meet_bot(settings)
         leader.begin_polling()
-        self._ready(watcher)
+        self._ready(watcher, face)
 
     async def _meet_bot(self, settings: Settings) -> None:
         """Ask who the bot is; with a stored name only long enough to hear a refusal."""
@@ -268,7 +243,7 @@ class Daemon(Service):
             except TelegramError:
                 met = False
 
-    def _ready(self, watcher: Watcher) -> None:
+    def _ready(self, watcher: Watcher, face: Face) -> None:
         name = watcher.settings.bot_username
         self._log.info(
             "pi-telegram ready profile={profile} bot=@{bot} pid={pid}",
@@ -277,8 +252,8 @@ class Daemon(Service):
             pid=os.getpid(),
         )
         notify("READY=1", self.environ)
-        self._snapshots.clock = self.reactor
-        self._snapshots.start(SNAPSHOT_SECONDS)
+        snapshots = self._part(Snapshots(self.paths.state, face.status, self.reactor))
+        snapshots.startService()
 
     # --- ends ---------------------------------------------------------------------------------
 
@@ -322,7 +297,7 @@ class Daemon(Service):
             return
         if failure.check(PiTelegramError, OSError) is None:
             self._log.failure("the daemon could not start", failure)
-        self.fatal(exit_code_of(failure.value), _why(failure.value))
+        self.fatal(exit_code(failure.value), _why(failure.value))
 
     # --- facts --------------------------------------------------------------------------------
 
@@ -336,24 +311,10 @@ class Daemon(Service):
         return part
 
     def _observe_log(self) -> None:
-        lines = JsonLinesObserver(self.paths.logs, self.paths.logs_previous)
-        for observer in (lines, self.events):
+        self._lines = JsonLinesObserver(self.paths.logs, self.paths.logs_previous)
+        for observer in (self._lines, self.events):
             globalLogPublisher.addObserver(observer)
             self._observers.append(observer)
-
-    def _write_snapshot(self) -> None:
-        if self._face is None:
-            return
-        document = self._face.status()
-        snapshot = {
-            "source": "snapshot",
-            "writtenAtMs": document["written_at_ms"],
-            "status": document,
-        }
-        try:
-            write_private(self.paths.state, jsonio.dumps(snapshot))
-        except (OSError, PiTelegramError) as error:
-            self._log.warn("the status snapshot was not written: {why}", why=_why(error))
 
 
 @deferred

@@ -18,7 +18,7 @@ from pitelegram.panel.interfaces import IStatusSource
 from pitelegram.supervisor.interfaces import WorkerView
 
 if TYPE_CHECKING:
-    from pitelegram.daemon import Daemon
+    from pitelegram.daemon.service import Daemon
 
 ACTOR = "operator"
 
@@ -68,7 +68,7 @@ class Face:
 
     def status(self) -> dict[str, Any]:
         """See L{IDaemon.status}."""
-        from pitelegram.daemon import version
+        from pitelegram.daemon.service import version
 
         leader, daemon = self._leader, self._daemon
         settings = leader.ground.owner.watcher.settings

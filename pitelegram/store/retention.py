@@ -29,7 +29,7 @@ TOMBSTONES = 4096
 """Delivered rows go once they are both older than that and beyond the newest so many."""
 
 
-class Upkeep(Service):
+class Retention(Service):
     """Runs at start and hourly."""
 
     log = Logger()

@@ -1,0 +1,1 @@
+"""The daemon as one service: transport, leader, supervisor and control socket, and how it ends."""

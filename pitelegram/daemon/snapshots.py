@@ -1,0 +1,64 @@
+"""The status document on disk, for whoever looks when nobody answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from twisted.application.service import Service
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+
+from pitelegram.errors import UnsafeFile
+from pitelegram.kernel import jsonio
+from pitelegram.kernel.files import write_private
+
+PERIOD = 30.0
+"""Seconds between two snapshots."""
+
+
+class Snapshots(Service):
+    """Writes the document at the start, every half minute and once more at the end.
+
+    It is observational: nothing reads it back into the program.
+
+    @param path: C{state[.<profile>].json}.
+    @param status: returns the document.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self, path: Path, status: Callable[[], dict[str, Any]], clock: IReactorTime
+    ) -> None:
+        self._path = path
+        self._status = status
+        self._loop = LoopingCall(self._write)
+        self._loop.clock = clock
+
+    def startService(self) -> None:
+        """Write the first and go on."""
+        super().startService()
+        self._loop.start(PERIOD)
+
+    def stopService(self) -> None:
+        """Write the last."""
+        super().stopService()
+        self._loop.stop()
+        self._write()
+
+    def _write(self) -> None:
+        try:
+            document = self._status()
+            snapshot = {
+                "source": "snapshot",
+                "writtenAtMs": document["written_at_ms"],
+                "status": document,
+            }
+            write_private(self._path, jsonio.dumps(snapshot), durable=False)
+        except UnsafeFile as error:
+            self.log.warn("the status snapshot was not written: {why}", why=str(error))
+        except Exception:
+            self.log.failure("the status snapshot was not written")
