@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 from twisted.internet.defer import gatherResults
 from twisted.internet.endpoints import UNIXServerEndpoint
@@ -299,13 +300,21 @@ class WithoutDaemonTests(CommandCase):
 
 
 class Lying(Protocol):
-    """Answers a request with fixed bytes, then closes."""
+    """Answers a whole request with fixed bytes, then closes."""
+
+    def connectionMade(self):
+        """Nothing has come yet."""
+        self.data = b""
 
     def dataReceived(self, data):
         """Answer once the body is there."""
-        self.factory.requests.append(data)
-        self.transport.write(self.factory.answer)
-        self.transport.loseConnection()
+        self.data += data
+        head, end, body = self.data.partition(b"\r\n\r\n")
+        length = re.search(rb"(?i)content-length: (\d+)", head)
+        if end and len(body) >= (int(length[1]) if length else 0):
+            self.factory.requests.append(self.data)
+            self.transport.write(self.factory.answer)
+            self.transport.loseConnection()
 
 
 class FateTests(CommandCase):
