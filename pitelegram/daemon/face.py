@@ -133,6 +133,8 @@ class Face:
             if not await self._leader.delivery.intake.again(args["key"]):
                 raise Refusal("not_found", "no parked or refused delivery has that key")
             return {"key": args["key"]}
+        if not target:
+            raise Refusal("backend_unsupported", "this daemon cannot do that")
         view = self._view(target)
         if action == "resolve_target":
             return named(view)
