@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -79,6 +79,23 @@ class Unknown:
 
 
 Outcome = NeverRan | Finished | Unknown
+
+
+def session_home(agent_dir: Path, environment: Mapping[str, str]) -> Path:
+    """Return the directory that holds Pi's session files: variable, Pi's own setting, default.
+
+    @param environment: Pi's.
+    """
+    told = environment.get("PI_CODING_AGENT_SESSION_DIR")
+    if not told:
+        try:
+            settings: Any = jsonio.loads((agent_dir / "settings.json").read_bytes())
+        except (OSError, ValueError, RecursionError):
+            settings = None
+        told = settings.get("sessionDir") if isinstance(settings, dict) else None
+    if not isinstance(told, str) or not told:
+        return agent_dir / "sessions"
+    return Path(os.path.expanduser(told))
 
 
 def read_header(path: Path) -> SessionHeader | None:

@@ -20,6 +20,7 @@ from pitelegram.kernel.files import ensure_private_dir, open_private
 from pitelegram.kernel.flock import FileLock
 from pitelegram.kernel.paths import Paths
 from pitelegram.kernel.redact import redact_public
+from pitelegram.pi.sessions import session_home
 from pitelegram.store.rows import Spec
 from pitelegram.supervisor.environment import EnvironmentRules, pi_environment, worker_environment
 from pitelegram.supervisor.roots import Roots, check_session
@@ -98,9 +99,11 @@ class Launcher:
             raise LaunchFailed(str(refusal), permanent=True) from None
         if str(real) != spec.directory:
             raise LaunchFailed("the worker's directory is a link to another one now", True)
+        environment = pi_environment(self._environ, self._rules())
         if spec.session_file is not None:
-            check_session(spec.session_file, self._sessions(), self._roots)
-        return await self._version.check(pi_environment(self._environ, self._rules()))
+            home = session_home(self._paths.agent_dir, environment)
+            check_session(spec.session_file, home, self._roots)
+        return await self._version.check(environment)
 
     def launch(
         self,
@@ -182,10 +185,6 @@ class Launcher:
         if spec.session_file is not None:
             arguments += ["--session", spec.session_file]
         return arguments
-
-    def _sessions(self) -> Path:
-        """Where Pi keeps its sessions; it takes another place from this variable."""
-        return Path(self._environ.get("PI_CODING_AGENT_SESSION_DIR") or self._paths.pi_sessions)
 
     def _log_path(self, spec: Spec) -> Path:
         return self._paths.worker_log(managed_binding(spec.spec_id))

@@ -15,7 +15,7 @@ from twisted.logger import Logger, globalLogBeginner
 
 from pitelegram.bus.follower import BusClient
 from pitelegram.errors import LaunchFailed, StoreError, UnsafeFile
-from pitelegram.ids import managed_binding
+from pitelegram.ids import ProcessBirth, managed_binding
 from pitelegram.kernel.birth import own_birth
 from pitelegram.kernel.flock import FileLock
 from pitelegram.kernel.logs import ConsoleObserver, at_level
@@ -23,6 +23,7 @@ from pitelegram.kernel.paths import Paths
 from pitelegram.kernel.proctree import MARK_VARIABLE
 from pitelegram.kernel.redact import SECRETS
 from pitelegram.pi.rpc import RpcPiHost
+from pitelegram.pi.sessions import session_home
 from pitelegram.store.database import Database
 from pitelegram.store.inbox import Inbox
 from pitelegram.worker.endpoint import DaemonEndpoint
@@ -138,14 +139,21 @@ def build(
     endpoint = DaemonEndpoint(paths=paths, secret=secret)
     identity = _identity(options)
     service: WorkerService
+    environment = pi_environment(os.environ, options)
     sessions = Sessions(
-        paths, inbox, identity.directory, identity.roots, lambda: service.parts.changed()
+        paths,
+        inbox,
+        identity.directory,
+        identity.roots,
+        lambda: service.parts.changed(),
+        session_home(paths.agent_dir, environment),
+        lambda: _process_of(host),
     )
     command, choice = _choose(options, sessions)
     host = RpcPiHost(
         command,
         identity.directory,
-        pi_environment(os.environ, options),
+        environment,
         reactor,
         reactor,
         name=options.name,
@@ -187,6 +195,12 @@ def _identity(options: Namespace) -> WorkerIdentity:
         birth=own_birth(),
         roots=[Path(root) for root in options.root],
     )
+
+
+def _process_of(host: RpcPiHost) -> ProcessBirth | None:
+    if host.pid is None or host.birth is None:
+        return None
+    return ProcessBirth(host.pid, host.birth)
 
 
 def _choose(

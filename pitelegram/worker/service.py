@@ -105,7 +105,9 @@ class WorkerService(Service):
         choice = self._choice
         if isinstance(choice, LaunchFailed):
             raise choice
-        state = await parts.host.start()
+        starting = parts.host.start()
+        parts.sessions.pi_started()
+        state = await starting
         await self._take_session(state)
         self._check_session(choice, state)
         if not has_model(state):

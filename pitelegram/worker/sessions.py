@@ -10,10 +10,12 @@ from typing import Any
 import attrs
 
 from pitelegram.errors import LaunchFailed, Refusal
-from pitelegram.kernel.flock import FileLock
+from pitelegram.ids import ProcessBirth
 from pitelegram.kernel.paths import Paths
 from pitelegram.pi import sessions as files
 from pitelegram.store.interfaces import IInbox
+from pitelegram.worker.sessionlock import SessionLock
+from pitelegram.worker.sessionmemory import SessionMemory
 
 IN_USE = "another Pi is in that session; end it first, or start a new session"
 
@@ -38,6 +40,8 @@ class Sessions:
     @param directory: the worker's project.
     @param roots: directories that a session's recorded directory may lie in, beside C{directory}.
     @param noted: called when the current session changed.
+    @param home: where Pi keeps its sessions; the default place unless given.
+    @param pi: returns Pi's process once it is there.
     """
 
     def __init__(
@@ -47,12 +51,17 @@ class Sessions:
         directory: Path,
         roots: Sequence[Path],
         noted: Callable[[], None],
+        home: Path | None = None,
+        pi: Callable[[], ProcessBirth | None] = lambda: None,
     ) -> None:
         self._paths = paths
         self._inbox = inbox
+        self._memory = SessionMemory(inbox)
+        self._home = os.path.realpath(home or paths.pi_sessions)
+        self._pi = pi
         self._allowed = [Path(os.path.realpath(path)) for path in (directory, *roots)]
         self._noted = noted
-        self._lock: FileLock | None = None
+        self._lock: SessionLock | None = None
         self._locked: str | None = None
         self._current: dict[str, Any] = {}
         self._cwd: tuple[str | None, str] | None = None
@@ -61,21 +70,28 @@ class Sessions:
     def choose(self, named: str | None, fresh: bool) -> SessionChoice:
         """Decide what Pi is started with, and take that session's lock.
 
-        @param named: the file that the supervisor remembers; without it our own memory counts.
+        @param named: the file that the supervisor remembers; a later one that we know ourselves
+            counts more (L{SessionMemory.latest}).
         @param fresh: begin a new session, whatever is remembered.
         @raise LaunchFailed: permanent, when the session cannot be used.
         """
-        file = None if fresh else named or self._inbox.get_meta("session_file")
+        file = None if fresh else self._memory.latest(named)
         if file is None:
             return SessionChoice(file=None)
-        own = file == self._inbox.get_meta("session_file")
-        expected = self._inbox.get_meta("session_id") if own else None
-        header = files.read_header(Path(file))
+        mine = self._memory.now()
+        own = file == mine.file
+        real = Path(os.path.realpath(file))
+        if not real.is_relative_to(self._home):
+            raise LaunchFailed("the session to resume is none of Pi's own", permanent=True)
+        header = files.read_header(real)
         if header is None:
             return self._without_header(file, own)
         if not Path(header.cwd).is_dir():
             raise LaunchFailed("the directory that the session works in is gone", permanent=True)
+        if not self._is_allowed(header.cwd):
+            raise LaunchFailed("the session works outside the allowed directories", permanent=True)
         self._take(file)
+        expected = mine.session_id if own else None
         return SessionChoice(file=file, expected=expected or header.session_id)
 
     def cwd(self) -> str:
@@ -92,7 +108,12 @@ class Sessions:
         """Return C{sessionId}, C{sessionFile} and C{sessionName}, as far as they are known."""
         return dict(self._current)
 
-    async def changed(self, state: dict[str, Any], lock: FileLock | None = None) -> bool:
+    def pi_started(self) -> None:
+        """Pi's process exists: it is in the session that was chosen."""
+        if self._lock is not None:
+            self._lock.name(self._pi())
+
+    async def changed(self, state: dict[str, Any], lock: SessionLock | None = None) -> bool:
         """Take the session of a fresh C{get_state}: remember it, and hold its lock.
 
         @param lock: the lock of the new session where it is held already.
@@ -102,16 +123,15 @@ class Sessions:
         self._current = {name: state[name] for name in names if isinstance(state.get(name), str)}
         file = self._current.get("sessionFile")
         if file is not None and (file != self._locked or self._lock is None):
-            held = lock or FileLock.try_acquire(self._paths.session_lock(file))
+            held = lock or SessionLock.take(self._paths.session_lock(file))
             if self._lock is not None:
                 self._lock.release()
             self._lock, self._locked = held, file
         elif lock is not None and lock is not self._lock:
             lock.release()
-        for key, name in (("session_file", "sessionFile"), ("session_id", "sessionId")):
-            value = self._current.get(name)
-            if value is not None and value != self._inbox.get_meta(key):
-                await self._inbox.set_meta(key, value)
+        self.pi_started()
+        if file is not None:
+            await self._memory.note(file, self._current.get("sessionId"))
         self._noted()
         shared = file if self._lock is None else None
         told, self._shared = self._shared, shared
@@ -127,23 +147,22 @@ class Sessions:
         ):
             await self._inbox.set_meta("session_known", file)
 
-    def reserve(self, path: str) -> FileLock:
+    def reserve(self, path: str) -> SessionLock:
         """Check that a session may be switched to, and take its lock.
 
         @raise Refusal: it is none, not below Pi's own sessions, works elsewhere, or is in use.
         """
         real = Path(os.path.realpath(path))
-        if not real.is_relative_to(os.path.realpath(self._paths.pi_sessions)):
+        if not real.is_relative_to(self._home):
             raise Refusal("invalid-command", "a session must be one of Pi's own session files")
         header = files.read_header(real)
         if header is None:
             raise Refusal("invalid-command", "that is no session file")
-        where = Path(os.path.realpath(header.cwd))
-        if not where.is_dir() or not any(where.is_relative_to(root) for root in self._allowed):
+        if not self._is_allowed(header.cwd):
             raise Refusal("invalid-command", "that session works outside the allowed directories")
         if self._locked is not None and str(real) == os.path.realpath(self._locked):
             raise Refusal("execution-failed", "that is the current session already")
-        lock = FileLock.try_acquire(self._paths.session_lock(real))
+        lock = SessionLock.take(self._paths.session_lock(real))
         if lock is None:
             raise Refusal("execution-failed", IN_USE)
         return lock
@@ -153,6 +172,10 @@ class Sessions:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+    def _is_allowed(self, directory: str) -> bool:
+        real = Path(os.path.realpath(directory))
+        return real.is_dir() and any(real.is_relative_to(root) for root in self._allowed)
 
     def _without_header(self, file: str, own: bool) -> SessionChoice:
         """The file is missing, empty or no session: Pi would start an empty one without a word."""
@@ -170,7 +193,7 @@ class Sessions:
         return SessionChoice(file=file, warning=warning if lost else None)
 
     def _take(self, file: str) -> None:
-        lock = FileLock.try_acquire(self._paths.session_lock(file))
+        lock = SessionLock.take(self._paths.session_lock(file))
         if lock is None:
             raise LaunchFailed(IN_USE, permanent=True)
         self._lock, self._locked = lock, file

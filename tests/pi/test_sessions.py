@@ -21,6 +21,7 @@ from pitelegram.pi.sessions import (
     outcome,
     outcomes,
     read_header,
+    session_home,
 )
 
 HEADER = {"type": "session", "version": 3, "id": "s-1", "timestamp": "t", "cwd": "/p"}
@@ -213,3 +214,23 @@ class SessionTests(SynchronousTestCase):
         found = outcomes(self.path, place, ["hello", "other"])
         self.assertEqual(found, [Finished("answer", "e2"), Unknown()])
         self.assertEqual(mark(self.path).entry, "e2")
+
+
+class HomeTests(SynchronousTestCase):
+    """Where Pi keeps its sessions."""
+
+    def setUp(self) -> None:
+        """An agent directory."""
+        self.agent = Path(self.mktemp())
+        self.agent.mkdir()
+
+    def test_precedence(self) -> None:
+        """The variable, Pi's own setting, the default place; a damaged setting is none."""
+        self.assertEqual(session_home(self.agent, {}), self.agent / "sessions")
+        (self.agent / "settings.json").write_text('{"sessionDir": "/s/own"}')
+        self.assertEqual(session_home(self.agent, {}), Path("/s/own"))
+        told = {"PI_CODING_AGENT_SESSION_DIR": "/s/told"}
+        self.assertEqual(session_home(self.agent, told), Path("/s/told"))
+        for text in ("{", "[]", '{"sessionDir": 1}', "[" * 100_000):
+            (self.agent / "settings.json").write_text(text)
+            self.assertEqual(session_home(self.agent, {}), self.agent / "sessions", text[:20])

@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred
 
 from pitelegram.errors import PiCancelled, PiGone, PiRefused, Refusal
 from pitelegram.worker.control import MAX_MESSAGE, control_delivery_id
+from pitelegram.worker.sessionmemory import SessionMemory
 from tests.worker.test_queue import RigCase
 
 
@@ -225,7 +226,7 @@ class Commands(ControlCase):
         result = self.command("r", type="new_session")
         self.assertEqual(result["sessionId"], "fake-2")
         self.assertEqual(self.rig.parts.report.state()["sessionId"], "fake-2")
-        self.assertEqual(self.rig.inbox.get_meta("session_id"), "fake-2")
+        self.assertEqual(SessionMemory(self.rig.inbox).now().session_id, "fake-2")
 
     def test_before_pi_is_up(self) -> None:
         """Commands for Pi are refused, prompts wait."""
