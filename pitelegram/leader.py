@@ -19,7 +19,7 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from pitelegram.botapi.interfaces import IBotApi
-from pitelegram.botapi.limits import SendGate
+from pitelegram.botapi.limits import SendGate, call_in_turn
 from pitelegram.botapi.longpoll import LongPoll
 from pitelegram.bus.interfaces import ICredentials
 from pitelegram.bus.leader import BusServer
@@ -154,6 +154,7 @@ class LeaderService(AsyncMultiService):
         self.supervisor = self.workers.supervisor = make_supervisor(self)
         self.panel = Panel(
             api=ground.api,
+            gate=self.gate,
             supervisor=self.supervisor,
             bindings=self.bindings,
             delivery=self.delivery.intake,
@@ -303,7 +304,6 @@ class LeaderService(AsyncMultiService):
     @deferred
     async def startService(self) -> None:
         """Start everything but the long poll; see L{begin_polling}."""
-        await self.outbox.interrupted()
         await AsyncMultiService.startService(self)
         spawn(self.log, "the Control Thread", self.threads.ensure(CONTROL_KEY, "daemon", None))
 
@@ -357,6 +357,6 @@ class LeaderService(AsyncMultiService):
         if target.thread_id is not None:
             params["message_thread_id"] = target.thread_id
         try:
-            await self.ground.api.call("sendMessage", params)
+            await call_in_turn(self.ground.api, self.gate, "sendMessage", params)
         except TelegramError as error:
             self.log.info("a short answer was not sent: {code}", code=error.code)

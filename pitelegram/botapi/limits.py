@@ -5,12 +5,15 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from zope.interface import implementer
 
-from pitelegram.botapi.interfaces import ISendGate
+from pitelegram.botapi.interfaces import IBotApi, ISendGate
+from pitelegram.errors import CertainlyUnsent
+from pitelegram.kernel.deferring import deferred
 
 CHAT_BURST = 8
 CHAT_RATE = 1.0
@@ -174,3 +177,19 @@ class SendGate:
             self._spend(chat, weight)
             waiter.callback(None)
         self._arm(chat_id, chat)
+
+
+@deferred
+async def call_in_turn(api: IBotApi, gate: ISendGate, method: str, params: dict[str, Any]) -> Any:
+    """Call a method that writes to C{params["chat_id"]} when that chat's budget allows it.
+
+    @raise pitelegram.errors.TelegramError: as the call; a flood limit is noted for all.
+    """
+    chat_id = params["chat_id"]
+    await gate.wait(chat_id)
+    try:
+        return await api.call(method, params)
+    except CertainlyUnsent as error:
+        if error.retry_after is not None:
+            gate.flood(chat_id, error.retry_after)
+        raise

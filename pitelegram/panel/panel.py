@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import attrs
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from zope.interface import implementer
 
-from pitelegram.botapi.interfaces import IBotApi
+from pitelegram.botapi.interfaces import IBotApi, ISendGate
+from pitelegram.botapi.limits import call_in_turn
 from pitelegram.delivery.interfaces import IDelivery
 from pitelegram.errors import PiTelegramError, TelegramError
 from pitelegram.kernel.deferring import deferred, spawn
@@ -35,10 +37,13 @@ class Panel:
     """Answers what is the daemon's own.
 
     Lifecycle actions run in the background: the button is answered at once, and the roster is
-    rendered again when the action ended.
+    rendered again when the action ended.  What is written goes under the chat's rate budget.
+
+    @ivar gate: that budget.
     """
 
     api: IBotApi
+    gate: ISendGate
     supervisor: ISupervisor
     bindings: IBindings
     delivery: IDelivery
@@ -80,7 +85,11 @@ class Panel:
             return
         else:
             screen = screens.menu("This Thread is the daemon's own. Write to a worker's Thread.")
-        await self.api.call("sendMessage", {**_place(message), **screen.as_params()})
+        params = {**_place(message), **screen.as_params()}
+        try:
+            await call_in_turn(self.api, self.gate, "sendMessage", params)
+        except TelegramError as error:
+            self._log.info("panel not shown: {code}", code=error.code)
 
     async def _pressed(self, query: dict[str, Any]) -> None:
         verb, _, argument = query["data"].partition(":")[2].partition(":")
@@ -91,32 +100,48 @@ class Panel:
         if act is None:
             toast, screen = "That button is from an older panel.", screens.menu()
         else:
-            try:
-                toast, screen = await act(self, argument)
-            except PiTelegramError as error:
-                toast, screen = f"⚠️ {error}", screens.workers(self.supervisor.views())
+            toast, screen = await self._acted(act, argument)
+        # What Telegram makes of the answer must not hold the action up.
+        ending = self._begin_life(LIFE_VERBS[verb], argument) if verb in LIFE_VERBS else None
         await self._answer(query, toast)
         if screen is not None:
             await self._show(query, screen)
-        if verb in LIFE_VERBS and act is not None:
-            self._live(query, LIFE_VERBS[verb], argument)
+        if ending is not None:
+            spawn(self._log, "showing how a panel action ended", self._show_end(query, ending))
 
-    def _live(self, query: dict[str, Any], verb: str, spec_id: str) -> None:
-        """Do a lifecycle action in the background, then render the roster again."""
+    async def _acted(self, act: Act, argument: str) -> tuple[str, Screen | None]:
+        """Do what a button does; whatever goes wrong, the press gets its answer."""
+        try:
+            return await act(self, argument)
+        except PiTelegramError as error:
+            return f"⚠️ {error}", screens.workers(self.supervisor.views())
+        except CancelledError:
+            raise
+        except Exception:
+            self._log.failure("a panel button failed")
+            return "⚠️ That failed; the log has the reason.", None
 
-        async def run() -> None:
-            note = ""
-            try:
-                if verb == "stop":
-                    await self.supervisor.stop(spec_id, "operator")
-                else:
-                    await self.supervisor.restart(spec_id, "operator")
-            except PiTelegramError as error:
-                note = f"⚠️ {error}"
-            await self._show(query, screens.workers(self.supervisor.views(), 0, note))
+    def _begin_life(self, verb: str, spec_id: str) -> Deferred[str | None] | None:
+        """Begin a lifecycle action; fires with what is to be said about it."""
+        if self._view(spec_id) is None:
+            return None
+        return spawn(self._log, "a panel action", self._live(verb, spec_id))
 
-        if self._view(spec_id) is not None:
-            spawn(self._log, "a panel action", run())
+    async def _live(self, verb: str, spec_id: str) -> str:
+        try:
+            if verb == "stop":
+                await self.supervisor.stop(spec_id, "operator")
+            else:
+                await self.supervisor.restart(spec_id, "operator")
+        except PiTelegramError as error:
+            return f"⚠️ {error}"
+        return ""
+
+    async def _show_end(self, query: dict[str, Any], ending: Deferred[str | None]) -> None:
+        note = await ending
+        if note is None:
+            note = "⚠️ That failed; the log has the reason."
+        await self._show(query, screens.workers(self.supervisor.views(), 0, note))
 
     async def _answer(self, query: dict[str, Any], toast: str) -> None:
         params: dict[str, Any] = {"callback_query_id": query["id"]}
@@ -134,7 +159,8 @@ class Panel:
             return
         where = {"chat_id": message["chat"]["id"], "message_id": message["message_id"]}
         try:
-            await self.api.call("editMessageText", {**where, **screen.as_params()})
+            params = {**where, **screen.as_params()}
+            await call_in_turn(self.api, self.gate, "editMessageText", params)
         except TelegramError as error:
             self._log.info("panel not re-rendered: {code}", code=error.code)
 
@@ -163,6 +189,8 @@ class Panel:
         view = self._view(spec_id)
         if view is None:
             return "That worker is gone.", screens.workers(self.supervisor.views())
+        if verb == "stop" and view.state == "stopped":
+            return f"{view.name} is stopped already.", screens.workers(self.supervisor.views())
         return "", screens.confirm(view, verb)
 
     async def _ask_stop(self, spec_id: str) -> tuple[str, Screen]:

@@ -134,14 +134,30 @@ def worker_line(view: WorkerView) -> str:
 
 
 def confirm(view: WorkerView, verb: str) -> Screen:
-    """Ask before C{stop} or C{restart}."""
+    """Ask before C{stop} or C{restart}; the button is called as the one that led here."""
     if verb == "stop":
         text = f"🛑 Stop {view.name}?\n\nIts Thread and its waiting messages stay."
         action = Button("🛑 Stop", f"ptd:y:{view.spec_id}")
     else:
-        text = f"♻️ Restart {view.name}?\n\nIts session goes on."
-        action = Button("♻️ Restart", f"ptd:n:{view.spec_id}")
+        label = restart_label(view)
+        text = f"{label} {view.name}?\n\n{RESTART_WORDS[label]}"
+        action = Button(label, f"ptd:n:{view.spec_id}")
     return Screen(text, ((action,), (BACK_BUTTON,)))
+
+
+RESTART_WORDS = {
+    "♻️ Restart": "Its session goes on.",
+    "♻️ Retry": "It is started in its directory, and its session goes on.",
+    "♻️ Start anew": "The process that does not answer is ended first; its session goes on.",
+}
+"""What a restart means, by the label of its button."""
+
+
+def restart_label(view: WorkerView) -> str:
+    """Return what the button for a worker's (re)start is called."""
+    if view.state in ("stopped", "failed"):
+        return "♻️ Retry"
+    return "♻️ Start anew" if view.state == "adopting" else "♻️ Restart"
 
 
 def status(document: dict[str, Any]) -> Screen:
@@ -163,17 +179,12 @@ def status(document: dict[str, Any]) -> Screen:
 
 
 def _life_buttons(view: WorkerView) -> tuple[Button, ...]:
+    restart = Button(restart_label(view), f"ptd:r:{view.spec_id}")
     if view.state in ("stopped", "failed"):
-        return (Button("♻️ Retry", f"ptd:n:{view.spec_id}"),)
+        return (restart,)
     if view.state == "adopting":
-        return (
-            Button("♻️ Start anew", f"ptd:n:{view.spec_id}"),
-            Button("⏳ Keep waiting", f"ptd:k:{view.spec_id}"),
-        )
-    return (
-        Button("🛑 Stop", f"ptd:z:{view.spec_id}"),
-        Button("♻️ Restart", f"ptd:r:{view.spec_id}"),
-    )
+        return (restart, Button("⏳ Keep waiting", f"ptd:k:{view.spec_id}"))
+    return (Button("🛑 Stop", f"ptd:z:{view.spec_id}"), restart)
 
 
 def _roster_end() -> tuple[tuple[Button, ...], ...]:

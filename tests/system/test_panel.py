@@ -23,7 +23,7 @@ class Panel(SystemCase):
 
     @deferred
     async def test_roster_stop_and_retry(self) -> None:
-        """The roster shows a worker; stopping asks first; it can be started again; Close closes."""
+        """The roster shows a worker; stopping and starting ask first; Close closes."""
         (thread,) = await self.start("alpha")
         self.system.say("/daemon")
         panel = await self.panel("👷 Workers")
@@ -35,6 +35,8 @@ class Panel(SystemCase):
         self.press(panel, "🛑 Stop")
         await self.panel("♻️ Retry")
         self.assertEqual(self.system.workers(), [])
+        self.press(panel, "♻️ Retry")
+        await self.system.telegram.when(lambda: "Retry alpha?" in panel.text)
         self.press(panel, "♻️ Retry")
         await self.system.until(lambda: len(self.system.workers()) == 1, "the worker")
         self.system.say("back again", thread)

@@ -1,0 +1,131 @@
+"""Neighbours of the panel: a supervisor that does what the test says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+from twisted.internet.defer import Deferred, fail, succeed
+from zope.interface import implementer
+
+from pitelegram.botapi.interfaces import ISendGate
+from pitelegram.ids import managed_binding
+from pitelegram.supervisor.interfaces import ISupervisor, WorkerView
+
+
+def a_view(name: str, state: str = "running", **changes: Any) -> WorkerView:
+    """Return a worker as listings show it; its spec id is C{id-<name>}."""
+    spec_id = f"id-{name}"
+    facts: dict[str, Any] = {
+        "spec_id": spec_id,
+        "binding_key": managed_binding(spec_id),
+        "name": name,
+        "directory": f"/projects/{name}",
+        "state": state,
+        "activity": "idle",
+        "queued": 0,
+        "restarts": 0,
+        "worker_id": f"w-{name}",
+        "pid": 4711,
+        "pi_pid": 4712,
+        "session_file": "/sessions/one.jsonl",
+        "last_error": None,
+    }
+    return WorkerView(**{**facts, **changes})
+
+
+@implementer(ISupervisor)
+class FakeSupervisor:
+    """Keeps views and records what it is asked to do.
+
+    @ivar asked: C{(verb, what)} in order.
+    @ivar outcome: what the next action ends with: None for the view, an exception, or a Deferred.
+    """
+
+    def __init__(self, *views: WorkerView) -> None:
+        self.listed = list(views)
+        self.asked: list[tuple[str, str]] = []
+        self.outcome: Any = None
+
+    def change(self, name: str, **changes: Any) -> None:
+        """A worker is in another state now."""
+        self.listed = [
+            attrs.evolve(view, **changes) if view.name == name else view for view in self.listed
+        ]
+
+    def start(self, directory: str, actor: str) -> Deferred[WorkerView]:
+        """See L{ISupervisor.start}."""
+        return self._do("start", directory, self.listed[0])
+
+    def stop(self, spec_id: str, actor: str) -> Deferred[WorkerView]:
+        """See L{ISupervisor.stop}."""
+        return self._do("stop", spec_id, self._of(spec_id))
+
+    def restart(self, spec_id: str, actor: str) -> Deferred[WorkerView]:
+        """See L{ISupervisor.restart}."""
+        return self._do("restart", spec_id, self._of(spec_id))
+
+    def forget(self, spec_id: str, actor: str) -> Deferred[None]:
+        """See L{ISupervisor.forget}."""
+        return self._do("forget", spec_id, None)
+
+    def keep_waiting(self, spec_id: str) -> None:
+        """See L{ISupervisor.keep_waiting}."""
+        self.asked.append(("keep_waiting", spec_id))
+
+    def views(self) -> list[WorkerView]:
+        """See L{ISupervisor.views}."""
+        return list(self.listed)
+
+    def find(self, name: str | None = None, worker_id: str | None = None) -> WorkerView | None:
+        """See L{ISupervisor.find}."""
+        for view in self.listed:
+            if (name is not None and view.name == name) or (
+                worker_id is not None and view.worker_id == worker_id
+            ):
+                return view
+        return None
+
+    def when_settled(self, spec_id: str) -> Deferred[WorkerView]:
+        """See L{ISupervisor.when_settled}."""
+        return succeed(self._of(spec_id))
+
+    def subscribe(self, observer: Callable[[WorkerView], None]) -> None:
+        """Nobody is told anything."""
+
+    def _of(self, spec_id: str) -> WorkerView:
+        return next(view for view in self.listed if view.spec_id == spec_id)
+
+    def _do(self, verb: str, what: str, result: Any) -> Deferred[Any]:
+        self.asked.append((verb, what))
+        outcome, self.outcome = self.outcome, None
+        if isinstance(outcome, Deferred):
+            return outcome
+        return fail(outcome) if isinstance(outcome, Exception) else succeed(result)
+
+
+@implementer(ISendGate)
+class OpenGate:
+    """Lets everything through.
+
+    @ivar passed: the weight of each call that asked, by chat.
+    @ivar floods: what was reported.
+    """
+
+    def __init__(self) -> None:
+        self.passed: list[tuple[int, str]] = []
+        self.floods: list[tuple[int, float]] = []
+
+    def wait(self, chat_id: int, weight: str = "send") -> Deferred[None]:
+        """See L{ISendGate.wait}."""
+        self.passed.append((chat_id, weight))
+        return succeed(None)
+
+    def flood(self, chat_id: int, retry_after: float) -> None:
+        """See L{ISendGate.flood}."""
+        self.floods.append((chat_id, retry_after))
+
+    def blocked_for(self, chat_id: int, weight: str = "send") -> float:
+        """See L{ISendGate.blocked_for}."""
+        return 0.0
