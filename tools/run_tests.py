@@ -1,17 +1,19 @@
 """Run the whole test suite: C{python tools/run_tests.py [NAME …]}.
 
-First the quick packages under trial, then the same under pytest (both must agree), then the slow
-packages, with real processes, under trial.  Prints each runner's closing lines and at the end one
+First the quick packages under trial and, at the same time, under pytest (both must agree), then the
+slow packages, with real processes, under trial.  Prints each runner's closing lines and at the end one
 line C{N passed, N failed}; the exit code is 0 only when nothing failed and everything ran.
 """
 
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -33,12 +35,11 @@ def packages() -> list[str]:
     return sorted(found, key=lambda name: SLOW.index(name) if name in SLOW else -1)
 
 
-def run(title: str, words: list[str]) -> tuple[int, str]:
-    """Run one runner; show its output; return its exit code and its output."""
-    print(f"\n=== {title}", flush=True)
+def run(title: str, words: list[str]) -> tuple[str, int, str]:
+    """Run one runner; show its end; return title, exit code and output."""
     begun = time.monotonic()
     environ = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    process = subprocess.Popen(
+    with subprocess.Popen(
         words,
         cwd=ROOT,
         env=environ,
@@ -46,21 +47,27 @@ def run(title: str, words: list[str]) -> tuple[int, str]:
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-    )
-    assert process.stdout is not None
-    lines = []
-    deadline = begun + LIMIT
-    for line in process.stdout:
-        lines.append(line)
-        if time.monotonic() > deadline:
-            process.kill()
-            lines.append(f"stopped after {LIMIT} seconds\n")
-            break
-    code = process.wait()
-    output = "".join(lines)
-    print(output if code != 0 else closing(output), flush=True)
-    print(f"({title}: {time.monotonic() - begun:.0f} s, exit code {code})", flush=True)
-    return code, output
+        start_new_session=True,
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+            output += f"\nstopped after {LIMIT} seconds\n"
+        except BaseException:
+            os.killpg(process.pid, signal.SIGTERM)
+            raise
+    code = process.returncode
+    seconds = time.monotonic() - begun
+    text = without_successes(output) if code != 0 else closing(output)
+    print(f"\n=== {title} ({seconds:.0f} s, exit code {code})\n{text}", flush=True)
+    return title, code, output
+
+
+def without_successes(output: str) -> str:
+    """Return what a runner said without its lines about tests that passed."""
+    return "\n".join(line for line in output.splitlines() if not line.endswith("[OK]"))
 
 
 def closing(output: str) -> str:
@@ -87,23 +94,27 @@ def main(names: list[str]) -> int:
     slow = [name for name in wanted if name in SLOW]
     passed = failed = 0
     with tempfile.TemporaryDirectory(prefix="pi-telegram-tests-") as scratch:
-        trial = [sys.executable, "-m", "twisted.trial", f"--temp-directory={scratch}/trial"]
-        runs = [
-            ("trial", [*trial, *(f"tests.{name}" for name in quick)]),
+
+        def trial(directory: str) -> list[str]:
+            there = f"--temp-directory={scratch}/{directory}"
+            return [sys.executable, "-m", "twisted.trial", there]
+
+        first = [
+            ("trial", [*trial("quick"), *(f"tests.{name}" for name in quick)]),
             ("pytest", [sys.executable, "-m", "pytest", "-q", *(path(name) for name in quick)]),
-            *((f"trial {name}", [*trial, f"tests.{name}"]) for name in slow),
         ]
-        for title, words in runs:
-            if not quick and title in ("trial", "pytest"):
-                continue
-            code, output = run(title, words)
-            if title != "pytest":
-                passed += count(output, "successes", "expectedFailures")
-            problems = count(output, "failures", "errors", "failed", "error", "unexpectedSuccesses")
-            failed += problems or (1 if code != 0 else 0)
-            if code == 0 and not count(output, "successes", "passed"):
-                failed += 1
-                print(f"{title} ran no test at all")
+        with ThreadPoolExecutor(2) as pool:  # the quick ones of both runners at the same time
+            results = list(pool.map(lambda each: run(*each), first if quick else []))
+        for name in slow:
+            results.append(run(f"trial {name}", [*trial(name), f"tests.{name}"]))
+    for title, code, output in results:
+        if title != "pytest":
+            passed += count(output, "successes", "expectedFailures")
+        problems = count(output, "failures", "errors", "failed", "error", "unexpectedSuccesses")
+        failed += problems or (1 if code != 0 else 0)
+        if code == 0 and not count(output, "successes", "passed"):
+            failed += 1
+            print(f"{title} ran no test at all")
     print(f"\n{passed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -188,7 +188,7 @@ class ReadingTests(ServerCase):
         status, body = split(await self.ask(get(b"/v1/status")))
         self.assertEqual(status, 500)
         self.assertNotIn("object", json.dumps(body))
-        self.assertEqual(len(self.flushLoggedErrors(TypeError)), 1)
+        self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)
 
     @deferred
     async def test_keep_alive(self):
