@@ -9,6 +9,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+CODE := pitelegram twisted tests tools benchmarks
 PARTS := setup.cfg pyproject.toml tools/install_pi.py
 
 .PHONY: run test lint clean
@@ -21,8 +22,8 @@ test: $(VENV)/.installed-test .pi/pi
 	@$(BIN)/python tools/run_tests.py
 
 lint: $(VENV)/.installed-test
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check $(CODE)
+	@$(BIN)/ruff format --check $(CODE)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \

@@ -31,9 +31,20 @@ def main(directory: str) -> None:
         npm = node.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         environ = dict(os.environ, PATH=f"{node.parent}{os.pathsep}{os.environ.get('PATH', '')}")
         subprocess.run(
-            [node, npm, "install", "--no-audit", "--no-fund", "--no-save", "--loglevel=error",
-             "--prefix", str(target), f"{PI_PACKAGE}@{PI_VERSION}"],
-            check=True, env=environ,
+            [
+                node,
+                npm,
+                "install",
+                "--no-audit",
+                "--no-fund",
+                "--no-save",
+                "--loglevel=error",
+                "--prefix",
+                str(target),
+                f"{PI_PACKAGE}@{PI_VERSION}",
+            ],
+            check=True,
+            env=environ,
         )
     launcher.write_text(f'#!/bin/sh\nexec "{node}" "{cli}" "$@"\n')
     launcher.chmod(0o755)
