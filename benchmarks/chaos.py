@@ -44,9 +44,10 @@ POLL_FAULTS = ("html502", "cut", "reset", "drop", "delay", "429", "409", "empty"
 FORMS = (
     "MARK",
     "MARK",
-    "[[slow seconds=2 text='You said: MARK']]",
-    "[[tool bash 'sleep 0.3']] [[say text='You said: MARK']]",
+    "MARK [[slow seconds=2 text='You said: MARK']]",
+    "MARK [[tool bash 'sleep 0.3']] [[say text='You said: MARK']]",
 )
+"""The mark stands first: reports of uncertain prompts show their beginning."""
 
 
 class Storm:
@@ -180,7 +181,7 @@ class Storm:
         self.system.telegram.faults.add(method, kind, times=times, applied=applied)
 
     async def restart_worker(self) -> None:
-        await self.system.cli("workers", "restart", self.random.choice(self.names), "--no-wait")
+        await self.system.cli("workers", "restart", self.random.choice(self.names))
 
     # --- afterwards -----------------------------------------------------------------------------
 
@@ -207,7 +208,8 @@ class Storm:
 
     def all_over(self) -> bool:
         evidence = Evidence(self)
-        return all(self.verdict(mark, evidence)[0] != "missing" for mark in self.sent)
+        told = evidence.buttons >= evidence.uncertain
+        return told and all(self.verdict(mark, evidence)[0] != "missing" for mark in self.sent)
 
     def verdict(self, mark: str, evidence: Evidence) -> tuple[str, str]:
         """Return one word for what became of a prompt, and the counts behind it."""
@@ -245,9 +247,8 @@ class Storm:
         journal = status["journal"]
         if any(journal.values()):
             self.wrong.append(f"the journal is not empty: {journal}")
-        buttons = sum("📤 Deliver again" in labels(m) for m in self.system.telegram.chat.from_bot())
-        if buttons < counts["uncertain"]:
-            self.wrong.append(f"{counts['uncertain']} uncertain answers, {buttons} buttons")
+        if evidence.buttons < counts["uncertain"]:
+            self.wrong.append(f"{counts['uncertain']} uncertain, {evidence.buttons} buttons")
         token = self.system.telegram.token
         logs = [p for p in self.system.base.rglob("*") if p.is_file() and p.name != "telegram.json"]
         self.wrong += [f"token in {p.name}" for p in logs if token.encode() in p.read_bytes()]
@@ -263,6 +264,7 @@ class Evidence:
         self.reported: Counter[str] = Counter()
         self.parked: Counter[str] = Counter()
         system = storm.system
+        self.buttons = sum("📤 Deliver again" in labels(m) for m in system.telegram.chat.from_bot())
         for request in system.model.requests:
             if not request.results:
                 self.asked.update(set(marks(request.text)))

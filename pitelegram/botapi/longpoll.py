@@ -24,6 +24,7 @@ from pitelegram.errors import (
     Conflict,
     Fenced,
     Refused,
+    StoreError,
     TelegramError,
     Unauthorized,
 )
@@ -234,6 +235,11 @@ class LongPoll(Service):
                 return self._end(self._on_fenced)
             except CancelledError:
                 raise
+            except StoreError as error:
+                self.log.error(
+                    "updates could not be stored: {why}; Telegram keeps them meanwhile",
+                    why=str(error),
+                )
             except Exception:
                 self.log.failure("updates could not be stored; Telegram keeps them meanwhile")
             else:

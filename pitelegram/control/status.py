@@ -7,6 +7,7 @@ output, tokens or secrets: it is built from named parts only, never by copying s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 import attrs
@@ -125,21 +126,28 @@ def down(profile: str, now_ms: int, reason: str) -> dict[str, Any]:
     }
 
 
+def instant(at_ms: int) -> str:
+    """Return a time as people and programs read it: UTC, to the second."""
+    return datetime.fromtimestamp(at_ms / 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def _counts(counts: dict[str, int], names: Sequence[str]) -> dict[str, int]:
     return {name: int(counts.get(name, 0)) for name in names}
 
 
 def _own_problems(facts: Facts) -> list[str]:
     found = []
-    if not facts.polling["receiving"]:
-        found.append(f"not receiving from Telegram (phase {facts.polling['phase']})")
-    elif facts.polling["phase"] == "conflict":
+    if facts.not_receiving_since_ms is not None:
+        since = instant(facts.not_receiving_since_ms)
+        found.append(f"not receiving from Telegram since {since} (phase {facts.polling['phase']})")
+    if facts.polling["phase"] == "conflict":
         found.append("another poller or a webhook takes this bot's updates")
+    if facts.polling["phase"] == "persisting" and facts.polling["consecutive_failures"]:
+        found.append("updates cannot be stored; Telegram keeps them until they can")
     if not facts.paired:
         found.append("no owner is paired; run pi-telegram setup")
-    for name, words in (("failed", "update(s) could not be delivered to a worker"),):
-        if facts.journal.get(name):
-            found.append(f"{facts.journal[name]} {words}")
+    if facts.journal.get("failed"):
+        found.append(f"{facts.journal['failed']} update(s) could not be delivered to a worker")
     if facts.outbox.get("uncertain"):
         found.append(f"{facts.outbox['uncertain']} answer(s) may or may not have arrived")
     if facts.outbox.get("dead_letter"):

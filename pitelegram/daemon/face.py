@@ -91,7 +91,7 @@ class Face:
             workers=leader.supervisor.views(),
             threads={b.binding_key: (b.thread_name, b.slot) for b in leader.bindings.list()},
             attached=sum(1 for f in leader.registry.followers() if f.kind == "attached"),
-            problems=[*leader.orphans.problems(), *settings.problems, *self._recovered()],
+            problems=[*leader.orphans.problems(), *settings.problems, *self._own_problems()],
         )
         return documents.document(facts)
 
@@ -167,10 +167,16 @@ class Face:
             raise Refusal("unknown_worker", "no worker has that name or id")
         return view
 
-    def _recovered(self) -> list[str]:
-        if self._leader.ground.database.recovered is None:
-            return []
-        return ["the store was damaged at this start; a new one was made, the old one is kept"]
+    def _own_problems(self) -> list[str]:
+        found = []
+        if self._leader.ground.database.recovered is not None:
+            found.append(
+                "the store was damaged at this start; a new one was made, the old one is kept"
+            )
+        ownership = self._daemon.ownership
+        if ownership is not None and ownership.problem is not None:
+            found.append(f"the transport lock cannot be kept fresh: {ownership.problem}")
+        return found
 
 
 def named(view: WorkerView) -> dict[str, Any]:

@@ -78,6 +78,7 @@ class Daemon(Service):
     reactor: Any
     exit_code: int = attrs.field(default=0, init=False)
     leader: LeaderService | None = attrs.field(default=None, init=False)
+    ownership: Ownership | None = attrs.field(default=None, init=False)
     _log = Logger()
 
     def __attrs_post_init__(self) -> None:
@@ -145,6 +146,7 @@ class Daemon(Service):
                 control_socket=self.control_socket,
             )
         )
+        self.ownership = ownership
         epoch = await ownership.acquire("daemon")
         ownership.when_lost().addCallback(lambda lost: self.fatal(EXIT_LOST, str(lost)))
         database = self._part(Database(self.paths.database, "leader", self.reactor, self.reactor))

@@ -28,8 +28,11 @@ AGAIN_PREFIX = "ob:again:"
 TOLD = "outbox.told"
 """The fact that names what was announced already."""
 
-UNCERTAIN_LIMIT = 2
-"""After so many answers that nobody can read, an announcement counts as made."""
+LONGEST_DOUBT = 3600.0
+"""Most seconds between two tries of an announcement whose answers nobody can read.
+
+Each may have arrived, so they become rare soon (4 s, 16 s, 64 s …); none may have, so they never end.
+"""
 
 _FINISHED = ("uncertain", "dead_letter")
 
@@ -78,6 +81,7 @@ class Announcer(Service):
         self._backoff = Backoff(1.0, 60.0, random)
         self._told: dict[str, str] = {}
         self._unreadable: dict[str, int] = {}
+        self._due: dict[str, float] = {}
         self._working: Deferred[None] | None = None
         self._nap: Deferred[None] | None = None
 
@@ -122,8 +126,10 @@ class Announcer(Service):
                 untold = self._untold()
                 if not untold:
                     return
-                results = [await self._tell(*each) for each in untold]
-                if all(results):
+                now = self._clock.seconds()
+                due = [each for each in untold if self._due.get(each[0]["key"], now) <= now]
+                results = [await self._tell(*each) for each in due]
+                if due and all(results):
                     self._backoff.reset()
                 else:
                     await self._pause(self._backoff.next())
@@ -175,13 +181,15 @@ class Announcer(Service):
         if isinstance(error, CertainlyUnsent) and error.retry_after is not None:
             self._gate.flood(target.chat_id, error.retry_after)
         if isinstance(error, Uncertain):
-            self._unreadable[key] = self._unreadable.get(key, 0) + 1
-            return self._unreadable[key] < UNCERTAIN_LIMIT
+            doubts = self._unreadable[key] = self._unreadable.get(key, 0) + 1
+            self._due[key] = self._clock.seconds() + min(4.0 ** min(doubts, 9), LONGEST_DOUBT)
+            return True
         verdict = judge(error, "sendMessage", resend=True).verdict
         return verdict not in (Verdict.DEAD, Verdict.PLAIN)
 
     async def _remember(self, item: dict[str, Any]) -> None:
         self._unreadable.pop(item["key"], None)
+        self._due.pop(item["key"], None)
         self._told[item["key"]] = _token(item)
         known = {each["key"] for each in self._outbox.items()}
         self._told = {key: token for key, token in self._told.items() if key in known}

@@ -71,7 +71,9 @@ class Ownership(Service):
     """This process's hold on a profile's transport.
 
     Once acquired, the record is looked at every second and refreshed every two.  Another owner, a
-    missing record, or 8 s without being able to read or write it is a loss.
+    missing record, or 8 s without being able to read it is a loss; for a worker also 8 s without
+    being able to write it, because an election may replace a worker whose heartbeat stands still.
+    Nobody replaces a daemon that lives, so a full disk does not end one.
 
     @param clock: timers.
     @param bus_socket: where the leader's bus listens, published in the record.
@@ -79,6 +81,7 @@ class Ownership(Service):
     @param random_bytes: source of the bus secret.
     @param now: wall clock, seconds since the epoch.
     @param monotonic: seconds that only run forward.
+    @ivar problem: why the record cannot be kept fresh just now, None when all is well.
     """
 
     _log = Logger()
@@ -109,6 +112,7 @@ class Ownership(Service):
         self._checked = self._refreshed = self._good = 0.0
         self._refreshing: Deferred[Any] | None = None
         self._generation = 0
+        self.problem: str | None = None
 
     @property
     def record(self) -> OwnerRecord | None:
@@ -256,6 +260,8 @@ class Ownership(Service):
             return
         if found is None or not found.same_owner(self._record):
             self._lose("the transport lock names somebody else now")
+        elif self._record.role == "daemon":
+            self._good = self._monotonic()
 
     async def _keep(self) -> None:
         try:
@@ -264,6 +270,7 @@ class Ownership(Service):
             self._doubt(str(error))
         else:
             self._refreshed = self._good = self._monotonic()
+            self.problem = None
             if not ours:
                 self._lose("the transport lock names somebody else now")
 
@@ -271,7 +278,9 @@ class Ownership(Service):
         self._refreshing = None
 
     def _doubt(self, reason: str) -> None:
-        self._log.warn("the transport lock cannot be kept fresh: {reason}", reason=reason)
+        if self.problem != reason:
+            self.problem = reason
+            self._log.warn("the transport lock cannot be kept fresh: {reason}", reason=reason)
         if self._monotonic() - self._good > STALE_SECONDS:
             self._lose("the transport lock could not be kept fresh for 8 seconds")
 

@@ -210,6 +210,29 @@ class KeepTests(OwnershipCase):
         self.clock.pump([1.0] * 12)
         self.successResultOf(lost)
 
+    def test_unwritable(self) -> None:
+        """On a full disk a daemon stays and says so, a worker gives up after 8 s."""
+        one = self.acquired()
+        self.occupy_guard()
+        self.clock.pump([0.025] * 800)
+        self.assertNoResult(one.when_lost())
+        assert one.problem is not None
+        self.assertIn("lock", one.problem)
+        self.paths.owners_guard.unlink()
+        self.clock.pump([0.025] * 200)
+        self.assertIsNone(one.problem)
+        worker = self.ownership()
+        self.successResultOf(one.release())
+        self.successResultOf(worker.acquire("worker"))
+        self.occupy_guard()
+        self.clock.pump([0.025] * 800)
+        self.successResultOf(worker.when_lost())
+        self.paths.owners_guard.unlink()
+
+    def occupy_guard(self) -> None:
+        """Make every change of the record fail, as a full disk does."""
+        self.paths.owners_guard.write_text("not a guard")
+
     def test_late_wake(self) -> None:
         """After more than 8 s away the answer at hand is refused, the record read, and it is said."""
         one = self.acquired()
