@@ -1,0 +1,186 @@
+"""Retention: what has served its time goes, in small batches, at the start and hourly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from pitelegram.errors import Fenced
+from pitelegram.store.bindings import Bindings
+from pitelegram.store.journal import Journal
+from pitelegram.store.outbox import Outbox
+from pitelegram.store.retention import BATCH, PAUSE, PERIOD, TOMBSTONES, Retention
+from pitelegram.store.rows import Incoming
+from pitelegram.testing.stores import leader_database
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+CALL = {"method": "sendMessage", "params": {"text": "x"}}
+
+
+@attrs.define
+class Scripted:
+    """A table that has so many old rows; each round takes a batch.
+
+    @ivar rows: what is left.
+    @ivar asked: C{(before_ms, …)} of each call.
+    """
+
+    rows: int = 0
+    asked: list[tuple[Any, ...]] = attrs.field(factory=list)
+    answer: Any = None
+
+    def take(self, *arguments: Any) -> Deferred[int]:
+        """Take up to a batch."""
+        self.asked.append(arguments)
+        if self.answer is not None:
+            return self.answer
+        gone = min(self.rows, arguments[-1])
+        self.rows -= gone
+        return succeed(gone)
+
+    forget_settled = forget_messages = forget_delivered = take
+
+
+class RetentionCase(SynchronousTestCase):
+    """A store and its retention on one clock."""
+
+    def setUp(self) -> None:
+        """Build them; retention is started by the test."""
+        self.clock = Clock()
+        self.clock.advance(1_700_000_000)
+        self.database = leader_database(self.clock)
+        self.addCleanup(self.database.stopService)
+
+    def begin(self, *tables: Any) -> Retention:
+        """Start retention over these tables."""
+        retention = Retention(self.clock, self.database, *tables)
+        retention.startService()
+        self.addCleanup(lambda: retention.running and retention.stopService())
+        return retention
+
+
+class StoreTests(RetentionCase):
+    """On the real store."""
+
+    def setUp(self) -> None:
+        """Also make the tables' objects."""
+        super().setUp()
+        self.journal = Journal(self.database)
+        self.outbox = Outbox(self.database)
+        self.bindings = Bindings(self.database)
+
+    def update(self, number: int, settle: bool) -> None:
+        """Store an update, and settle it as the daemon's own."""
+        row = Incoming(
+            update_id=number,
+            kind="message",
+            chat_id=1,
+            thread_id=None,
+            message_id=number,
+            callback_id=None,
+            body=b"{}",
+        )
+        (stored,) = self.successResultOf(self.journal.accept(1, [row], number + 1))
+        if settle:
+            self.successResultOf(self.journal.settle([stored.seq]))
+
+    def known(self, number: int) -> bool:
+        """Whether an update is still known."""
+        found = self.database.read("SELECT 1 FROM journal WHERE update_id = ?", (number,))
+        return bool(found)
+
+    def test_ages(self) -> None:
+        """Settled updates go after 48 h, message owners after 30 days; what is unsettled never."""
+        self.update(1, settle=True)
+        self.update(2, settle=False)
+        self.successResultOf(self.bindings.remember_messages(1, [5], "spec-a", outgoing=True))
+        self.begin(self.journal, self.outbox, self.bindings)
+        for hours, settled, owner in ((47, True, True), (2, False, True), (30 * 24, False, False)):
+            self.clock.pump([PERIOD] * hours)
+            self.assertIs(self.known(1), settled, hours)
+            self.assertIs(self.bindings.message_owner(1, 5) is not None, owner, hours)
+        self.assertTrue(self.known(2))
+
+    def test_tombstones(self) -> None:
+        """A tombstone goes once it is older than 45 days and beyond the newest 4,096."""
+        for number in range(TOMBSTONES + 2):
+            self.clock.advance(0.01)
+            delivery = f"d{number}"
+            self.successResultOf(self.outbox.submit("spec-a", delivery, "final", "x", [CALL]))
+            part = self.outbox.next_part("spec-a")
+            self.successResultOf(self.outbox.delivered(part.key, 0, [number]))
+        self.begin(self.journal, self.outbox, self.bindings)
+        self.clock.advance(44 * DAY)
+        self.assertIsNotNone(self.outbox.find("spec-a", "d0"))
+        self.clock.advance(2 * DAY)
+        self.clock.pump([PERIOD, PERIOD])
+        self.assertIsNone(self.outbox.find("spec-a", "d0"))
+        self.assertIsNone(self.outbox.find("spec-a", "d1"))
+        self.assertIsNotNone(self.outbox.find("spec-a", "d2"))
+
+    def test_dead_letters_stay(self) -> None:
+        """Retention never removes a dead letter."""
+        self.successResultOf(self.outbox.submit("spec-a", "d", "final", "x", [CALL]))
+        part = self.outbox.next_part("spec-a")
+        self.successResultOf(self.outbox.sending(part.key, 0))
+        self.successResultOf(self.outbox.dead(part.key, 0, "refused-400"))
+        self.begin(self.journal, self.outbox, self.bindings)
+        self.clock.pump([30 * DAY] * 12)
+        self.assertEqual(self.outbox.counts()["dead_letter"], 1)
+
+
+class RoundTests(RetentionCase):
+    """When and how much."""
+
+    def test_batches(self) -> None:
+        """A large backlog goes batch by batch, with a pause after each."""
+        table = Scripted(2 * BATCH + 1)
+        self.begin(table, Scripted(), Scripted())
+        self.assertEqual(len(table.asked), 1)
+        self.clock.advance(PAUSE)
+        self.assertEqual(len(table.asked), 2)
+        self.clock.advance(PAUSE)
+        self.assertEqual((len(table.asked), table.rows), (3, 0))
+        self.clock.advance(PAUSE)
+        self.assertEqual(len(table.asked), 3)
+        self.assertEqual(table.asked[0][-1], BATCH)
+
+    def test_hourly(self) -> None:
+        """One round at the start, then one each hour; a long one is not doubled."""
+        table = Scripted()
+        self.begin(table, Scripted(), Scripted())
+        self.clock.advance(PERIOD)
+        self.assertEqual(len(table.asked), 2)
+        slow: Deferred[int] = Deferred()
+        table.answer = slow
+        self.clock.pump([PERIOD, PERIOD, PERIOD])
+        self.assertEqual(len(table.asked), 3)
+        table.answer = None
+        slow.callback(0)
+        self.clock.advance(PERIOD)
+        self.assertEqual(len(table.asked), 4)
+
+    def test_failure(self) -> None:
+        """A store that refuses is told of in the log; the next hour tries again."""
+        table = Scripted()
+        failing: Deferred[int] = Deferred()
+        table.answer = failing
+        self.begin(table, Scripted(), Scripted())
+        failing.errback(Fenced("another leader"))
+        table.answer = None
+        self.clock.advance(PERIOD)
+        self.assertEqual(len(table.asked), 2)
+
+    def test_stop(self) -> None:
+        """A stop ends a round that is between two batches, and asks for nothing more."""
+        table = Scripted(5 * BATCH)
+        retention = self.begin(table, Scripted(), Scripted())
+        self.successResultOf(retention.stopService())
+        self.clock.advance(2 * PERIOD)
+        self.assertEqual(len(table.asked), 1)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
