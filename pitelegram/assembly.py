@@ -85,7 +85,7 @@ def make_supervisor(leader: LeaderService, daemon: Daemon) -> Supervisor:
         reactor=ground.reactor,
         random=SystemRandom(),
     )
-    supervisor = Supervisor(parts, leader.threads, roots)
+    supervisor = Supervisor(parts, leader.threads, roots, leader.give_up)
     supervisor.subscribe(lambda view: _worker_moved(leader, view))
     return supervisor
 

@@ -25,7 +25,7 @@ from pitelegram.bus.interfaces import ICredentials
 from pitelegram.bus.leader import BusServer
 from pitelegram.delivery.orphans import Orphans
 from pitelegram.delivery.service import DeliveryService
-from pitelegram.errors import TelegramError
+from pitelegram.errors import Refusal, TelegramError
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.kernel.paths import Paths
 from pitelegram.kernel.services import AsyncMultiService
@@ -335,6 +335,17 @@ class LeaderService(AsyncMultiService):
         if reason == "recreated":
             text = "ℹ️ The Thread before this one was deleted; this one takes its place."
             spawn(self.log, "a notice", self.delivery.notices.post(binding_key, text))
+
+    @deferred
+    async def give_up(self, binding_key: str) -> None:
+        """Take over what a stopped worker left and remove its files, its binding and its slot.
+
+        @raise Refusal: C{still-settling}: its file is needed as proof for a pinned update.
+        """
+        if any(row.recipient == binding_key for row in self.journal.unsettled()):
+            raise Refusal("still-settling", "a message to that worker is being looked after")
+        await self.orphans.clear(binding_key)
+        await self.threads.forget(binding_key)
 
     def _paired(self) -> None:
         self.threads.kick()

@@ -185,7 +185,7 @@ def _worker_commands(commands: _Commands, place: argparse.ArgumentParser) -> Non
     for name, action, help in (
         ("stop", "stop", "stop a worker; what it still holds runs at its next start"),
         ("restart", "restart", "stop and start a worker, in its session"),
-        ("forget", "forget", "forget a stopped worker with its Thread's binding"),
+        ("forget", "forget", "forget a stopped worker: its slot is free, what waits in its inbox is gone"),
         ("abort", "abort", "end the current run; the queue goes on"),
         ("clear-queue", "clear_queue", "drop what waits for its turn"),
         ("new-session", "new_session", "begin a new session"),

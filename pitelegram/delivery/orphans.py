@@ -142,6 +142,29 @@ class Orphans(Service):
             self._left.pop(binding_key, None)
 
     @deferred
+    async def clear(self, binding_key: str) -> None:
+        """Remove all files of a binding that is given up; what Telegram has not seen yet is kept.
+
+        Answers go to the outbox first.  Prompts that wait are gone with the file.
+
+        @raise Refusal: C{still-running}: the files are somebody's.
+        """
+        with self._opened(binding_key) as database:
+            if database is None:
+                raise Refusal("still-running", "a process of that worker still lives; try again")
+            inbox = Inbox(database)
+            for answer in inbox.answers():
+                await self._rescue(binding_key, answer)
+                await inbox.forget_answer(answer["delivery_id"])
+            database.close()
+            path = self._paths.worker_database(binding_key)
+            for file in (path, *(path.with_name(path.name + tail) for tail in ("-wal", "-shm"))):
+                file.unlink(missing_ok=True)
+            self._paths.worker_log(binding_key).unlink(missing_ok=True)
+            self._paths.worker_lock(binding_key).unlink(missing_ok=True)
+        self._left.pop(binding_key, None)
+
+    @deferred
     async def admitted(self, binding_key: str, delivery_id: str) -> bool | None:
         """Whether that worker had admitted the id.
 

@@ -52,7 +52,13 @@ class ISupervisor(Interface):
         """Stop, then spawn; fires when the new process exists."""
 
     def forget(spec_id: str, actor: str) -> Deferred[None]:
-        """Delete a stopped spec. @raise pitelegram.errors.Refusal: C{still-running}."""
+        """Give up a stopped spec, with its binding, its slot and its files.
+
+        Answers that were not submitted are taken over first.
+
+        @raise pitelegram.errors.Refusal: C{still-running}, or C{still-settling} while it is being
+            found out whether the worker had taken a message.
+        """
 
     def keep_waiting(spec_id: str) -> None:
         """Adoption took too long and the operator wants to wait on."""

@@ -40,12 +40,20 @@ class Supervisor(Service):
 
     @param threads: gives a worker its Thread before it exists.
     @param roots: where workers may run.
+    @param give_up: takes over what a binding left and removes it; may refuse.
     """
 
     _log = Logger()
 
-    def __init__(self, parts: Parts, threads: IThreads, roots: Roots) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        threads: IThreads,
+        roots: Roots,
+        give_up: Callable[[str], Deferred[None]],
+    ) -> None:
         self._parts = parts
+        self._give_up = give_up
         self._threads = threads
         self._roots = roots
         self._keepers: dict[str, Keeper] = {}
@@ -112,9 +120,20 @@ class Supervisor(Service):
         keeper = self._keeper(spec_id)
         if keeper.life.state not in (State.STOPPED, State.FAILED) or not keeper.lock_free():
             raise Refusal("still-running", f"{keeper.spec.name} still runs; stop it first")
-        del self._keepers[spec_id]
+        directory = keeper.spec.directory
+        if directory in self._starting:
+            raise Refusal("still-running", f"{keeper.spec.name} is being started or forgotten")
+        self._starting.add(directory)
+        del self._keepers[spec_id]  # from here on nobody can start it
+        try:
+            await self._give_up(keeper.binding_key)
+            await self._parts.specs.forget(spec_id)
+        except BaseException:
+            self._keepers[spec_id] = keeper
+            raise
+        finally:
+            self._starting.discard(directory)
         await keeper.close()
-        await self._parts.specs.forget(spec_id)
         await self._parts.leadership.audit(f"spec:{spec_id}", actor, "forgotten", "asked for")
 
     def keep_waiting(self, spec_id: str) -> None:

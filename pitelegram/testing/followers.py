@@ -244,6 +244,10 @@ class FakeThreads:
         binding = self.bindings.get(binding_key)
         return None if binding is None else binding.target
 
+    def forget(self, binding_key: str) -> Deferred[None]:
+        """See L{IThreads.forget}."""
+        return self.bindings.forget(binding_key)
+
     def kick(self) -> None:
         """See L{IThreads.kick}."""
 

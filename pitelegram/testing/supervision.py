@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import attrs
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
 from zope.interface import implementer
 
@@ -230,6 +230,8 @@ class World:
         self.ids = iter(f"{number:016x}" for number in range(1, 10_000))
         self.environ: Mapping[str, str] = {"PATH": "/usr/bin:/bin"}
         self.roots = Roots([self.home])
+        self.given_up: list[str] = []
+        self.refusal: Exception | None = None
         self.supervisor = self.make()
 
     def make(self) -> Supervisor:
@@ -260,7 +262,14 @@ class World:
             alive=lambda birth: birth.pid in self.spawner.living,
             reach=lambda *args: FakeReach(self.signals, *args),  # type: ignore[arg-type,return-value]
         )
-        return Supervisor(parts, self.threads, self.roots)
+        return Supervisor(parts, self.threads, self.roots, self.give_up)
+
+    def give_up(self, binding_key: str) -> Deferred[None]:
+        """Remember it; C{refusal} is raised if set."""
+        if self.refusal is not None:
+            return fail(self.refusal)
+        self.given_up.append(binding_key)
+        return self.threads.forget(binding_key)
 
     def follower(self, **state: Any) -> FakeFollower:
         """The registration of the newest worker process."""

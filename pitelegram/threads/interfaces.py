@@ -35,14 +35,18 @@ class IThreads(Interface):
         """C{observer(binding_key, target, old_target, reason)} after each committed change.
 
         C{reason}: C{created}, C{recreated} (after a loss: to be told to the user), C{lost},
-        C{served}, C{unserved}, C{reassigned}, C{restored}, C{mode}, C{owner}.
+        C{served}, C{unserved}, C{reassigned}, C{restored}, C{mode}, C{owner}, C{forgotten}.
         """
 
     def destination(binding_key: str) -> TelegramTarget | None:
         """Where messages of a binding go now: its target, or None.
 
-        For C{daemon} in classic mode it is the private chat itself, which stays free for workers.
+        What is still to be said of a binding that was forgotten goes where C{daemon}'s goes.  For
+        C{daemon} in classic mode it is the private chat itself, which stays free for workers.
         """
+
+    def forget(binding_key: str) -> Deferred[None]:
+        """Remove a binding: its slot and name are free, its Thread belongs to nobody."""
 
     def kick() -> None:
         """An owner was paired, or a worker came or went: look again what is missing."""

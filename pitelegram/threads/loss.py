@@ -16,6 +16,7 @@ from pitelegram.kernel.observers import OneShot
 from pitelegram.store.interfaces import IBindings
 from pitelegram.targets import TelegramTarget
 from pitelegram.threads.interfaces import IThreads
+from pitelegram.threads.titles import CONTROL_KEY
 
 ALIVE = "alive"
 UNKNOWN = "unknown"
@@ -50,9 +51,10 @@ class ThreadLoss:
 
     @deferred
     async def _examine(self, binding_key: str) -> str:
-        binding = self._bindings.get(binding_key)
+        binding = self._bindings.get(binding_key) or self._bindings.get(CONTROL_KEY)
         if binding is None or binding.target is None:
             return LOST
+        binding_key = binding.binding_key
         target = binding.target
         if target.thread_id is None:
             return UNKNOWN

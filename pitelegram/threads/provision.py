@@ -116,16 +116,21 @@ class Threads(Service):
         """Tell an observer of each committed change.
 
         C{reason}: C{created}, C{recreated} (after a loss), C{lost}, C{served}, C{unserved},
-        C{reassigned}, C{restored}, C{mode}, C{owner}.
+        C{reassigned}, C{restored}, C{mode}, C{owner}, C{forgotten}.
         """
         self._observers.add(observer)
 
     def destination(self, binding_key: str) -> TelegramTarget | None:
-        """Return where messages of a binding go: its target; the chat for C{daemon} in classic mode."""
-        chat_id = self._owner_chat()
-        if binding_key == CONTROL_KEY and self.mode() == DISABLED:
-            return None if chat_id is None else TelegramTarget(chat_id)
+        """Return where messages of a binding go: its target; the chat for C{daemon} in classic mode.
+
+        What a forgotten binding left goes where C{daemon}'s messages go.
+        """
         binding = self._bindings.get(binding_key)
+        if binding is None and binding_key != CONTROL_KEY:
+            return self.destination(CONTROL_KEY)
+        if binding_key == CONTROL_KEY and self.mode() == DISABLED:
+            chat_id = self._owner_chat()
+            return None if chat_id is None else TelegramTarget(chat_id)
         return None if binding is None else binding.target
 
     @deferred
@@ -205,6 +210,18 @@ class Threads(Service):
         await self._bindings.set_title(binding_key, "")
         spawn(self.log, "renaming a Thread", self._rename(binding_key))
         return True
+
+    @deferred
+    async def forget(self, binding_key: str) -> None:
+        """Remove a binding; see L{IThreads.forget}."""
+        await self._give_up_making(binding_key)
+        self._wanted.pop(binding_key, None)
+        self._fresh.discard(binding_key)
+        binding = self._bindings.get(binding_key)
+        await self._bindings.forget(binding_key)
+        if binding is not None and binding.target is not None:
+            self._observers.tell(binding_key, None, binding.target, "forgotten")
+        self.kick()
 
     async def _give_up_making(self, binding_key: str) -> None:
         job = self._jobs.get(binding_key)

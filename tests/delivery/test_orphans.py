@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 from zope.interface.verify import verifyObject
 
 from pitelegram.delivery.orphans import PERIOD, Orphans
-from pitelegram.errors import StoreFull
+from pitelegram.errors import Refusal, StoreFull
 from pitelegram.kernel.flock import FileLock, is_free
 from pitelegram.kernel.paths import Paths
 from pitelegram.routing.interfaces import IExpectation, IInboxProbe
@@ -196,6 +196,33 @@ class OrphanTests(DeliveryCase):
         self.examine()
         self.assertIsNone(self.successResultOf(self.orphans.admitted("a", "d0")))
         self.assertEqual(target.read_bytes(), b"")
+
+    def test_given_up(self) -> None:
+        """A binding that is given up leaves no file; its answers go to the outbox first."""
+        self.start()
+        self.leave(answers=2, held=1)
+        self.successResultOf(self.orphans.examine("a"))
+        self.leave(answers=3, held=1)
+        self.paths.worker_log("a").write_bytes(b"log")
+        self.assertNotEqual(self.orphans.problems(), [])
+        self.successResultOf(self.orphans.clear("a"))
+        self.assertEqual(list(self.paths.workers.iterdir()), [])
+        self.assertEqual([t for t in self.texts() if t.startswith("answer")][-1], "answer 2")
+        self.assertEqual(self.orphans.problems(), [])
+        self.successResultOf(self.orphans.clear("a"))
+
+    def test_not_given_up(self) -> None:
+        """A file that is somebody's stays, and so does one whose answers could not be kept."""
+        self.start()
+        self.leave(answers=1)
+        lock = FileLock.try_acquire(self.paths.worker_lock("a"))
+        assert lock is not None
+        failure = self.failureResultOf(self.orphans.clear("a"), Refusal)
+        self.assertEqual(failure.value.code, "still-running")
+        lock.release()
+        self.patch(self.service.intake, "submit", lambda *_: fail(StoreFull("full")))
+        self.failureResultOf(self.orphans.clear("a"), StoreFull)
+        self.assertEqual(self.left(), ["answer-0"])
 
     def test_at_start_and_hourly(self) -> None:
         """All files are looked at when it starts and every hour."""

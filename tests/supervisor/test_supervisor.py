@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
@@ -508,9 +509,34 @@ class StopTests(SupervisorCase):
         self.assertEqual(failure.value.code, "still-running")
         self.supervisor.stop(view.spec_id, "operator")
         self.crash(0)
+        self.world.refusal = Refusal("still-settling", "wait")
+        failure = self.failureResultOf(self.supervisor.forget(view.spec_id, "operator"), Refusal)
+        self.assertEqual(failure.value.code, "still-settling")
+        self.assertEqual([each.name for each in self.supervisor.views()], [view.name])
+        self.world.refusal = None
         self.successResultOf(self.supervisor.forget(view.spec_id, "operator"))
         self.assertEqual((self.supervisor.views(), self.world.specs.list()), ([], []))
+        self.assertEqual(self.world.given_up, [view.binding_key])
+        self.assertIsNone(self.world.threads.bindings.get(view.binding_key))
         self.failureResultOf(self.supervisor.stop(view.spec_id, "operator"), Refusal)
+
+    def test_nothing_starts_what_is_being_forgotten(self) -> None:
+        """Neither a start nor a restart comes in between."""
+        view, _ = self.running()
+        self.supervisor.stop(view.spec_id, "operator")
+        self.crash(0)
+        leaving: Deferred[None] = Deferred()
+        self.supervisor._give_up = lambda key: leaving
+        forgetting = self.supervisor.forget(view.spec_id, "operator")
+        for attempt in (
+            self.supervisor.start(view.directory, "operator"),
+            self.supervisor.restart(view.spec_id, "operator"),
+            self.supervisor.forget(view.spec_id, "operator"),
+        ):
+            self.failureResultOf(attempt, Refusal)
+        leaving.callback(None)
+        self.successResultOf(forgetting)
+        self.assertNotEqual(self.start().spec_id, view.spec_id)
 
     def test_audit(self) -> None:
         """Every transition is in the audit with its actor."""

@@ -366,6 +366,40 @@ class FullBindings:
         return self._real.end_provision(key, thread_id)
 
 
+class ForgetTests(ThreadsCase):
+    """A binding that is given up."""
+
+    def test_forget(self) -> None:
+        """Slot, name and Thread are free; what it still has to say goes to the Control Thread."""
+        self.ensure("daemon", "daemon")
+        first = self.ensure()
+        self.ensure("spec-2")
+        self.successResultOf(self.threads.forget("spec-1"))
+        self.assertIsNone(self.bindings.get("spec-1"))
+        self.assertEqual(self.heard[-1], ("spec-1", None, first.target.key, "forgotten"))
+        self.assertEqual(self.threads.destination("spec-1"), self.threads.destination("daemon"))
+        self.assertEqual(self.ensure("spec-3").slot, first.slot)
+
+    def test_forgotten_while_its_thread_is_made(self) -> None:
+        """The making ends with it, for good."""
+        answer: Deferred[Any] = Deferred()
+        self.api.script("createForumTopic", answer)
+        self.ensure()
+        self.successResultOf(self.threads.forget("spec-1"))
+        self.clock.pump([1.0] * 60)
+        self.assertEqual((self.bindings.list(), self.bindings.provisions()), ([], []))
+
+    def test_control_thread_is_examined_in_its_place(self) -> None:
+        """A send that failed on behalf of a forgotten binding asks for the Thread it went to."""
+        control = self.ensure("daemon", "daemon")
+        self.ensure()
+        self.successResultOf(self.threads.forget("spec-1"))
+        self.api.script("editForumTopic", GONE)
+        loss = ThreadLoss(self.api, self.bindings, self.threads)
+        self.assertEqual(self.successResultOf(loss.examine("spec-1")), "lost")
+        self.assertIn(("daemon", None, control.target.key, "lost"), self.heard)
+
+
 class TitleTests(ThreadsCase):
     """Titles are edited only when they change."""
 
