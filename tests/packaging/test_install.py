@@ -43,7 +43,7 @@ class Environment:
         run([sys.executable, "-m", "venv", "--without-pip", path], "/")
         self.python = path / "bin" / "python"
         scheme = {"base": str(path), "platbase": str(path)}
-        self.site = Path(sysconfig.get_path("purelib", "venv", scheme))
+        self.site = Path(sysconfig.get_path("purelib", "posix_prefix", scheme))
         # A plain path: this environment's own .pth files (an editable install) are not read.
         (self.site / "base.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
