@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from random import SystemRandom
@@ -61,8 +60,11 @@ def make_supervisor(leader: LeaderService, daemon: Daemon) -> Supervisor:
     ground, run = leader.ground, daemon.options
     roots = Roots(run.roots)
 
+    watcher = ground.owner.watcher
+    at_start = watcher.settings
+
     def rules() -> EnvironmentRules:
-        return environment_rules(daemon.file.load(), ground.paths, ground.bot_id)
+        return environment_rules(watcher.look(), at_start, ground.paths, ground.bot_id)
 
     launcher = Launcher(
         ground.reactor,
@@ -90,16 +92,24 @@ def make_supervisor(leader: LeaderService, daemon: Daemon) -> Supervisor:
     return supervisor
 
 
-def environment_rules(settings: Settings, paths: Paths, bot_id: int) -> EnvironmentRules:
-    """Return what a worker's environment may hold."""
-    token = settings.require_token().reveal()
+def environment_rules(
+    settings: Settings, at_start: Settings, paths: Paths, bot_id: int
+) -> EnvironmentRules:
+    """Return what a worker's environment may hold.
+
+    @param settings: as they are now.
+    @param at_start: as they were when the daemon started, whose token is the one in use.
+    """
+    known = [
+        token for each in (at_start, settings) for token in (each.bot_token, *each.other_tokens)
+    ]
     return EnvironmentRules(
         agent_dir=str(paths.agent_dir),
-        token_digest=hashlib.sha256(token.encode()).hexdigest(),
+        token_digest=at_start.require_token().digest(),
         pass_env=settings.workers_pass_env,
         extra=settings.workers_env,
-        tokens=(token, *(other.reveal() for other in settings.other_tokens)),
-        token_variables=settings.token_variables,
+        tokens=tuple({token.reveal() for token in known if token is not None}),
+        token_variables=at_start.token_variables | settings.token_variables,
         bot_id=bot_id,
     )
 
