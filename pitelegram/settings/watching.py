@@ -21,7 +21,9 @@ class Watcher(Service):
     """Looks at the file every two seconds and tells observers what it says now.
 
     Token and roots count from the next start; whoever listens takes the rest.  A file that became
-    invalid or unsafe changes nothing but C{recovered}: the settings before stay in force.
+    invalid or unsafe changes nothing but C{recovered}: the settings before stay in force.  A file
+    that is gone counts only when it stays away for another look, since many editors save in two
+    steps.
 
     @param settings: what was loaded at the start.
     """
@@ -35,6 +37,7 @@ class Watcher(Service):
         self._seen = file.signature()
         self._observers: list[Callable[[Settings], None]] = []
         self._call: Any = None
+        self._gone = False
 
     def subscribe(self, observer: Callable[[Settings], None]) -> None:
         """Call C{observer(settings)} after each change."""
@@ -55,14 +58,19 @@ class Watcher(Service):
     def look(self) -> Settings:
         """Look now; returns the settings in force."""
         seen = self._file.signature()
-        if seen != self._seen:
+        if seen not in (None, self._seen):
             self._seen = seen
             self._reload()
         return self.settings
 
     def _tick(self) -> None:
         self._call = self._clock.callLater(INTERVAL, self._tick)
-        self.look()
+        gone_before, self._gone = self._gone, self._file.signature() is None
+        if gone_before and self._gone and self._seen is not None:
+            self._seen = None
+            self._reload()
+        else:
+            self.look()
 
     def _reload(self) -> None:
         try:

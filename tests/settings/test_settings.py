@@ -424,6 +424,22 @@ class WatcherTests(SettingsCase):
         self.clock.pump([2.0] * 3)
         self.assertEqual(len(self.seen), 2)
 
+    def test_saved_in_two_steps(self) -> None:
+        """A file that is away for a moment unpairs nobody; one that stays away is gone."""
+        self.path.rename(self.base / "backup~")
+        self.watcher.look()
+        self.clock.advance(2)
+        self.watcher.look()
+        self.assertEqual(self.watcher.settings.allowed_user_id, 7)
+        self.put({"profiles": {"default": {"botToken": TOKEN, "allowedUserId": 8}}})
+        self.clock.advance(2)
+        self.assertEqual([s.allowed_user_id for s in self.seen], [8])
+        self.path.unlink()
+        self.clock.advance(2)
+        self.assertEqual(self.watcher.settings.allowed_user_id, 8)
+        self.clock.advance(2)
+        self.assertIsNone(self.watcher.settings.allowed_user_id)
+
     def test_damage_keeps_what_is_in_force(self) -> None:
         """An invalid file unpairs nobody; only deletions by itself are off."""
         self.put("{ broken")
