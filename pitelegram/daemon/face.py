@@ -173,6 +173,10 @@ class Face:
             found.append(
                 "the store was damaged at this start; a new one was made, the old one is kept"
             )
+        if self._leader.ground.owner.watcher.settings.recovered:
+            found.append(
+                "telegram.json was not valid JSON and was moved aside; nothing is cleaned up"
+            )
         ownership = self._daemon.ownership
         if ownership is not None and ownership.problem is not None:
             found.append(f"the transport lock cannot be kept fresh: {ownership.problem}")

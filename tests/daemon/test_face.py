@@ -1,0 +1,270 @@
+"""What the daemon shows and does on the control socket."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import attrs
+from twisted.internet.defer import fail, succeed
+from twisted.trial.unittest import TestCase
+from zope.interface.verify import verifyObject
+
+from pitelegram.control.interfaces import IDaemon
+from pitelegram.control.requests import ACTIONS
+from pitelegram.daemon.face import CONTROLS, Face
+from pitelegram.errors import LinkLost, Refusal
+from pitelegram.ids import ProcessBirth
+from pitelegram.kernel.deferring import deferred
+from pitelegram.kernel.logs import RecentEvents
+from pitelegram.panel.interfaces import IStatusSource
+from pitelegram.testing.leading import LeaderWorld
+from pitelegram.testing.panel import a_view
+from pitelegram.testing.supervision import FakeFollower, FakeRegistry
+
+ALPHA = {"name": "alpha"}
+CALL = {"method": "sendMessage", "params": {"text": "x"}}
+
+
+@attrs.define(eq=False)
+class Shown:
+    """The part of a daemon that is shown."""
+
+    leader: Any
+    paths: Any
+    events: RecentEvents = attrs.field(factory=RecentEvents)
+    started_at: float = 1_700_000_000.0
+    ownership: Any = None
+
+
+@attrs.define(eq=False)
+class Link:
+    """The part of a worker's connection that is used.
+
+    @ivar answer: what each command gets.
+    """
+
+    answer: Any
+    asked: list[Any] = attrs.field(factory=list)
+
+    def control(self, request_id: str, command: dict[str, Any]) -> Any:
+        """Record a command and answer it."""
+        self.asked.append((request_id, command))
+        return fail(self.answer) if isinstance(self.answer, Exception) else succeed(self.answer)
+
+
+class FaceCase(TestCase):
+    """A face over a leader that was built and not started."""
+
+    timeout = 30
+
+    def setUp(self) -> None:
+        """Build it."""
+        from twisted.internet import reactor
+
+        self.world = LeaderWorld(
+            reactor, a_view("alpha", last_error="why"), a_view("beta", "stopped", worker_id=None)
+        )
+        self.addCleanup(self.world.end)
+        self.daemon = Shown(self.world.leader, self.world.paths)
+        self.face = Face(self.daemon)  # type: ignore[arg-type]
+        self.supervisor = self.world.supervisor
+        self.registry = self.world.leader.registry = FakeRegistry()
+
+    def connect(self, answer: Any, ready: bool = True) -> Link:
+        """Have worker alpha connected."""
+        link = Link(answer)
+        follower = FakeFollower(
+            spec_id="id-alpha",
+            spawn_id="s1",
+            birth=ProcessBirth(4711, "4711:start:1"),
+            link=link,
+            ready=ready,
+        )
+        self.registry.current = {follower.binding_key: follower}
+        return link
+
+    def perform(self, action: str, target: Any = ALPHA, **args: Any) -> Any:
+        """Do a command."""
+        return self.face.perform(action, target, args, "request-1")
+
+    def refused(self, code: str, action: str, target: Any = ALPHA, **args: Any) -> None:
+        """The command is refused with that code."""
+        refusal = self.failureResultOf(self.perform(action, target, **args), Refusal).value
+        self.assertEqual(refusal.code, code)
+
+
+class ReadingTests(FaceCase):
+    """What is shown."""
+
+    def test_interfaces(self) -> None:
+        """Control socket and panel look at the same face."""
+        self.assertTrue(verifyObject(IDaemon, self.face))
+        self.assertTrue(verifyObject(IStatusSource, self.face))
+
+    def test_starting(self) -> None:
+        """Before there is a leader nothing can be asked."""
+        self.daemon.leader = None
+        self.assertEqual(self.assertRaises(Refusal, self.face.status).code, "backend_unavailable")
+
+    @deferred
+    async def test_status(self) -> None:
+        """Facts come from where they are true."""
+        leader = self.world.leader
+        await leader.bindings.ensure("spec-id-alpha", "managed", "/projects/alpha")
+        await leader.bindings.assign_slot("spec-id-alpha", "C", "Cedar")
+        await leader.outbox.submit("spec-id-alpha", "d1", "final", "x", [CALL])
+        leader.threads.learn({**self.world.api.me, "has_topics_enabled": True})
+        await self.world.owner.remember_bot(self.world.api.me)
+        status = self.face.status()
+        self.assertEqual(status["bot"]["username"], "test_bot")
+        self.assertEqual(status["bot"]["thread_mode"], "enabled")
+        self.assertIs(status["bot"]["paired"], True)
+        self.assertEqual(status["daemon"]["started_at_ms"], 1_700_000_000_000)
+        self.assertEqual(status["polling"]["phase"], "starting")
+        self.assertEqual(status["outbox"]["pending"], 1)
+        alpha, beta = status["workers"]
+        self.assertEqual((alpha["slot"], alpha["thread_name"]), ("C", "Cedar"))
+        self.assertEqual((beta["state"], beta["slot"]), ("stopped", None))
+        text = json.dumps(status)
+        for private in (str(self.world.base), "/projects", '"why"', "1000", "spec-"):
+            self.assertNotIn(private, text)
+
+    def test_problems(self) -> None:
+        """A damaged store or configuration and a lock that cannot be kept are said."""
+
+        class Ownership:
+            problem = "the disk is full"
+
+        self.world.database.recovered = self.world.base
+        self.daemon.ownership = Ownership()
+        self.world.paths.telegram_json.write_text("{")
+        self.world.watcher.look()
+        problems = " ".join(self.face.status()["problems"])
+        self.assertIn("the store was damaged", problems)
+        self.assertIn("the disk is full", problems)
+        self.assertIn("telegram.json was not valid JSON", problems)
+        self.assertNotIn(str(self.world.base), problems)
+
+    def test_workers(self) -> None:
+        """Public by default; the local operator's fields on request."""
+        self.assertEqual(self.face.workers(False), self.face.status()["workers"])
+        alpha, _ = self.face.workers(True)
+        self.assertEqual((alpha["directory"], alpha["last_error"]), ("/projects/alpha", "why"))
+
+    @deferred
+    async def test_outbox(self) -> None:
+        """Opaque keys, states and times; neither text nor binding."""
+        outbox = self.world.leader.outbox
+        await outbox.submit("spec-id-alpha", "d1", "final", "x", [CALL])
+        (item,) = self.face.outbox()
+        self.assertEqual(set(item), {"key", "state", "reason", "attempts", "created_at_ms"})
+        self.assertEqual((item["state"], item["attempts"]), ("pending", 0))
+
+    def test_events(self) -> None:
+        """Events come from the daemon's own log."""
+        heard: list[Any] = []
+        stop = self.face.subscribe(heard.append)
+        self.daemon.events({"log_format": "hello", "log_time": 1.0})
+        stop()
+        self.daemon.events({"log_format": "again", "log_time": 2.0})
+        self.assertEqual([event["message"] for event in heard], ["hello"])
+        self.assertEqual([event["message"] for event in self.face.events(1)], ["again"])
+
+
+class DoingTests(FaceCase):
+    """What is done."""
+
+    def test_life(self) -> None:
+        """Start, stop, restart and forget go to the supervisor and name the worker."""
+        right = {"worker_id": "w-alpha", "name": "alpha", "state": "running"}
+        found = self.successResultOf(self.perform("worker.start", {}, directory="/projects/alpha"))
+        self.assertEqual(found, right)
+        for verb in ("stop", "restart", "forget"):
+            self.assertEqual(self.successResultOf(self.perform(f"worker.{verb}")), right)
+        self.assertEqual(
+            self.supervisor.asked,
+            [
+                ("start", "/projects/alpha"),
+                ("stop", "id-alpha"),
+                ("restart", "id-alpha"),
+                ("forget", "id-alpha"),
+            ],
+        )
+
+    def test_target(self) -> None:
+        """By name or by id; others are unknown."""
+        for target in (ALPHA, {"worker_id": "w-alpha"}):
+            found = self.successResultOf(self.perform("resolve_target", target))
+            self.assertEqual(found["name"], "alpha")
+        self.refused("unknown_worker", "worker.stop", {"name": "gone"})
+        self.refused("unknown_worker", "worker.stop", {"worker_id": "w-gone"})
+
+    def test_refusals_pass(self) -> None:
+        """What the supervisor refuses stays refused."""
+        self.supervisor.outcome = Refusal("already-running", "it runs")
+        self.refused("already-running", "worker.start", {}, directory="/projects/alpha")
+
+    def test_commands(self) -> None:
+        """Each is passed to the worker as the bus wants it, with the request's id."""
+        for action, args, command in (
+            ("prompt", {"text": "hi"}, {"type": "prompt", "message": "hi"}),
+            ("steer", {"text": "hi"}, {"type": "steer", "message": "hi"}),
+            ("abort", {}, {"type": "abort"}),
+            ("clear_queue", {}, {"type": "clear_queue"}),
+            ("get_state", {}, {"type": "get_state"}),
+            ("new_session", {}, {"type": "new_session"}),
+            ("compact", {}, {"type": "compact"}),
+            ("compact", {"instructions": "x"}, {"type": "compact", "customInstructions": "x"}),
+            (
+                "set_model",
+                {"provider": "p", "model": "m"},
+                {"type": "set_model", "provider": "p", "modelId": "m"},
+            ),
+            (
+                "set_thinking_level",
+                {"level": "low"},
+                {"type": "set_thinking_level", "level": "low"},
+            ),
+        ):
+            link = self.connect({"done": True})
+            found = self.successResultOf(self.perform(f"worker.{action}", **args))
+            self.assertEqual(found, {"done": True})
+            self.assertEqual(link.asked, [("request-1", command)])
+
+    def test_plain_result(self) -> None:
+        """A worker's result that is no object is put into one."""
+        self.connect(None)
+        self.assertEqual(self.successResultOf(self.perform("worker.abort")), {"result": None})
+
+    def test_not_connected(self) -> None:
+        """A worker that is not there, or has not opened its inbox, is unavailable."""
+        self.refused("backend_unavailable", "worker.prompt", text="hi")
+        self.connect({}, ready=False)
+        self.refused("backend_unavailable", "worker.prompt", text="hi")
+
+    def test_link_lost(self) -> None:
+        """A lost answer is no refusal: nobody knows."""
+        self.connect(LinkLost("no answer"))
+        self.failureResultOf(self.perform("worker.prompt", text="hi"), LinkLost)
+
+    @deferred
+    async def test_outbox_retry(self) -> None:
+        """A parked delivery goes again; an unknown key, or one that is on its way, is refused."""
+        outbox = self.world.leader.outbox
+        await outbox.submit("spec-id-alpha", "d1", "final", "x", [CALL])
+        (item,) = self.face.outbox()
+        self.refused("not_found", "outbox.retry", {}, key=item["key"])
+        await outbox.sending(item["key"], 0)
+        await outbox.park(item["key"], 0, "no-answer")
+        found = await self.perform("outbox.retry", {}, key=item["key"])
+        self.assertEqual(found, {"key": item["key"]})
+        self.assertEqual(self.face.outbox()[0]["state"], "pending")
+        self.refused("not_found", "outbox.retry", {}, key="gone")
+
+    def test_every_action(self) -> None:
+        """Whatever the schema admits is done or refused in so many words."""
+        done = {"worker.start", "worker.stop", "worker.restart", "worker.forget", "outbox.retry"}
+        for action in set(ACTIONS) - set(CONTROLS) - done - {"resolve_target", "noop"}:
+            target = ALPHA if ACTIONS[action].on_worker else {}
+            self.refused("backend_unsupported", action, target)
