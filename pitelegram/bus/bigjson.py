@@ -14,6 +14,10 @@ from twisted.protocols.amp import MAX_VALUE_LENGTH, Argument
 from pitelegram.bus.fields import python_name
 from pitelegram.kernel import jsonio
 
+MAX_DEPTH = 256
+"""Brackets around a value; everything that L{jsonio.dumps} can write has fewer."""
+
+_BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|(?P<open>[\[{])|(?P<close>[\]}])', re.DOTALL)
 _NUMBER = re.compile(rb"[1-9][0-9]{0,8}")
 
 
@@ -95,4 +99,20 @@ def parse(data: bytes) -> Any:
 
     @raise ValueError: not UTF-8, not JSON, or nested too deeply.
     """
-    return jsonio.loads(data)
+    value = jsonio.loads(data)
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH:
+        _check_depth(data)
+    return value
+
+
+def _check_depth(data: bytes) -> None:
+    """Raise C{ValueError} if brackets outside texts stand more than L{MAX_DEPTH} deep.
+
+    @param data: JSON that was parsed already: here a text without an end would cost much time.
+    """
+    depth = 0
+    for match in _BRACKETS.finditer(data):
+        depth += match.lastgroup == "open"
+        depth -= match.lastgroup == "close"
+        if depth > MAX_DEPTH:
+            raise ValueError("nested too deeply")

@@ -147,8 +147,9 @@ def _source(path: str, uploads: Path | None) -> Iterator[int]:
     except OSError:
         raise refusal from None
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise refusal
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            raise refusal  # a hard link brings a file from elsewhere in
         yield descriptor
     finally:
         os.close(descriptor)

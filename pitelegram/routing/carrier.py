@@ -15,7 +15,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pitelegram.bus.interfaces import IFollowerLink
-from pitelegram.errors import BusError, Fenced, LinkLost, StoreError
+from pitelegram.errors import BusBadRequest, BusError, Fenced, LinkLost, StoreError
 from pitelegram.ids import delivery_id
 from pitelegram.kernel.deferring import deferred
 from pitelegram.routing.batch import Batch
@@ -115,6 +115,10 @@ class Carrier:
                 # Nothing comes back any more although the connection stands.
                 link.abort()
             return await self._again(entry, "link-lost", release=False)
+        except BusBadRequest:
+            # The worker cannot read it, or its answer makes no sense: repeating will not help.
+            answered = True
+            return await self._wrong(entry)
         except BusError as error:
             answered = True
             return await self._again(entry, error.code.lower(), release=False)
@@ -167,7 +171,7 @@ class Carrier:
         except StoreError as error:
             return self._unstored(entry, error)
         if count >= WRONG_RECEIPTS:
-            return await self.fail(entry, "the worker answered with wrong receipts")
+            return await self.fail(entry, "the worker cannot answer for it")
         return await self._again(entry, "wrong-receipt", release=False)
 
     async def _again(self, entry: Entry, reason: str, release: bool) -> Outcome:

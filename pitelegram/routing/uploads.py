@@ -52,8 +52,10 @@ def _check_regular(directory: Path, inside: Sequence[str]) -> None:
         for name in inside[:-1]:
             opened.append(os.open(name, flags | os.O_DIRECTORY, dir_fd=opened[-1]))
         opened.append(os.open(inside[-1], flags, dir_fd=opened[-1]))
-        if not stat.S_ISREG(os.fstat(opened[-1]).st_mode):
-            raise Refusal("not-allowed", "only regular files can be sent")
+        found = os.fstat(opened[-1])
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            # A hard link brings a file from elsewhere in.
+            raise Refusal("not-allowed", "only regular files of the directory itself can be sent")
     except OSError:
         raise Refusal("not-allowed", "the file cannot be opened, or it is a link") from None
     finally:

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from twisted.protocols.amp import AmpBox
 from twisted.trial.unittest import SynchronousTestCase
 
-from pitelegram.bus.bigjson import BrokenPieces, Json, cut, join
+from pitelegram.bus.bigjson import BrokenPieces, Json, cut, join, parse
 from pitelegram.bus.boxes import BOX_LIMIT, BoxReader, BrokenBox
 from pitelegram.bus.fields import Integer
+from pitelegram.kernel import jsonio
 from pitelegram.testing.rawamp import packed
 
 AROUND = st.one_of(
@@ -76,9 +77,23 @@ class BigValueTests(SynchronousTestCase):
 
     def test_hostile_json(self) -> None:
         """Endless nesting, broken UTF-8 and no JSON at all are plain value errors or mended."""
-        for data in (b"[" * 200_000, b"", b"{", b"nul"):
+        deep = b"[" * 257 + b"]" * 257
+        for data in (
+            b"[" * 200_000,
+            b"",
+            b"{",
+            b"nul",
+            deep,
+            b'{"a\\"[":' * 300 + b"1" + b"}" * 300,
+        ):
             box = AmpBox(cut(b"v", data))
             self.assertRaises(ValueError, Json().fromBox, b"v", box, {}, None)
+
+    def test_deep_enough(self) -> None:
+        """Many brackets side by side, in texts, and everything that we can write ourselves pass."""
+        for value in ([[]] * 5000, "[{" * 5000, ['\\"[' * 500], {"]": "}" * 900}):
+            self.assertEqual(parse(jsonio.dumps(value)), value)
+        self.assertEqual(len(jsonio.dumps(parse(b"[" * 250 + b"]" * 250))), 500)
 
     def test_lone_surrogate(self) -> None:
         """What Node writes when it cuts a string is mended, not refused."""

@@ -251,6 +251,8 @@ class FileTests(DeliveryCase):
         (self.uploads / "link.txt").symlink_to(outside / "a.txt")
         (self.uploads / "way").symlink_to(outside)
         os.mkfifo(self.uploads / "pipe")
+        os.link(outside / "a.txt", self.uploads / "hard.txt")
+        self.refused(self.uploads / "hard.txt", self.uploads)
         self.refused(self.uploads / "link.txt", self.uploads)
         self.refused(self.uploads / "way" / "a.txt", self.uploads)
         self.refused(self.uploads / "pipe", self.uploads)

@@ -292,6 +292,7 @@ class CallTests(BusLeaderCase):
         (own / "link").symlink_to(self.directory / "secret")
         (own / "dirlink").symlink_to(self.directory)
         os.mkfifo(own / "pipe")
+        os.link(self.directory / "secret", own / "hard")
         other = self.directory / "uploads" / "98:1"
         other.mkdir()
         (other / "f").write_text("x")
@@ -306,6 +307,7 @@ class CallTests(BusLeaderCase):
             own / "link",
             own / "dirlink" / "secret",
             own / "pipe",
+            own / "hard",
             own / "deep",
             own / "missing",
             own / ".." / "98:1" / "f",

@@ -214,6 +214,17 @@ class OutcomeTests(RouterCase):
         self.accept(self.message(text="next"))
         self.assertEqual(self.texts(link)[-1], "next")
 
+    def test_unreadable_row(self) -> None:
+        """A row that its worker cannot read fails after eight attempts, and the next one goes."""
+        link = self.follow()
+        self.accept(self.message(text="first"))
+        for _ in range(8):
+            link.waiting[0].answered.errback(errors.BusBadRequest("arguments are malformed"))
+            self.clock.advance(61)
+        self.assertEqual(self.states(), ["failed"])
+        self.accept(self.message(text="next"))
+        self.assertEqual(self.texts(link)[-1], "next")
+
     def test_no_answer_keeps_the_pin(self) -> None:
         """After a time-out the row goes to the same worker again, with the same id."""
         link = self.follow()
