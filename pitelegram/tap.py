@@ -18,6 +18,7 @@ from twisted.application.service import IService
 from twisted.python import usage
 
 from pitelegram.commands import table
+from pitelegram.commands.place import tell_recovered
 from pitelegram.errors import PiTelegramError
 from pitelegram.kernel.exits import EXIT_USAGE, exit_code
 from pitelegram.settings.file import SettingsFile
@@ -82,6 +83,7 @@ class Options(usage.Options):
         """
         paths = resolve_paths(self, self.environ)
         settings = SettingsFile(paths, self.environ).load(with_token=False)
+        tell_recovered(settings)
         return resolve_options(self, self.environ, settings)
 
     def resolved(self) -> dict[str, Any]:

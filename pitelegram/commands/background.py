@@ -96,7 +96,7 @@ class Starting:
     def _spawn(self, log: Path, address: str) -> subprocess.Popen[bytes]:
         from pitelegram.kernel.files import open_private
 
-        environ = {**os.environ, "NOTIFY_SOCKET": address}
+        environ = {**_unmarked(os.environ), "NOTIFY_SOCKET": address}
         if self._resolved["proxy"]:
             environ["PI_TELEGRAM_PROXY"] = self._resolved["proxy"]  # may hold a password: no argv
         out = open_private(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -225,6 +225,19 @@ def _stop_one(client: ControlClient, name: str) -> str | None:
     except (Unreachable, FateUnknown) as error:
         return f"worker {name}: {error}"
     return None if envelope["ok"] else f"worker {name}: {envelope['error']['message']}"
+
+
+def _unmarked(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without what marks a worker's processes.
+
+    This may run in a worker's own shell; a daemon with its mark would be ended with it.
+    """
+    return {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith("PI_TELEGRAM_WORKER_")
+        and name not in ("PI_TELEGRAM_DAEMON_WORKER", "PI_TELEGRAM_FOLLOWER_OWNER_ID")
+    }
 
 
 def _log_path(paths: Paths) -> Path:

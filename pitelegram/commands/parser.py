@@ -74,7 +74,10 @@ def _run_options() -> argparse.ArgumentParser:
 class _Commands:
     """Adds sub-commands that share parents and name their handler as C{module:function}."""
 
-    def __init__(self, parser: argparse.ArgumentParser, parents: list[Any]) -> None:
+    def __init__(
+        self, parser: argparse.ArgumentParser, parents: list[Any], version: Callable[[], str]
+    ) -> None:
+        self.version = version
         self._adding = parser.add_subparsers(
             metavar="COMMAND", title="commands", parser_class=_Parser
         )
@@ -93,6 +96,7 @@ class _Commands:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         parser.set_defaults(handler=f"pitelegram.commands.{handler}", parser=parser)
+        parser.add_argument("--version", action=_ShowVersion, version=self.version)
         return parser
 
 
@@ -114,7 +118,7 @@ def build(version: Callable[[], str]) -> argparse.ArgumentParser:
     parser = _parser("pi-telegram", description=GREETING, epilog=EXIT_CODES, parents=[place])
     parser.set_defaults(handler="pitelegram.commands.usage:show", parser=parser)
     parser.add_argument("--version", action=_ShowVersion, version=version)
-    commands = _Commands(parser, [place])
+    commands = _Commands(parser, [place], version)
     _daemon_commands(commands)
     _worker_commands(commands, place)
     _outbox_commands(commands, place)
@@ -172,7 +176,7 @@ def _changing() -> argparse.ArgumentParser:
 
 def _worker_commands(commands: _Commands, place: argparse.ArgumentParser) -> None:
     parser = commands.add("workers", "usage:show_and_fail", "list, start, stop and use workers")
-    workers = _Commands(parser, [place])
+    workers = _Commands(parser, [place], commands.version)
     change = [place, _changing()]
     listing = workers.add("list", "workers:show", "list the workers")
     listing.add_argument("--json", action="store_true", help="as JSON")
@@ -185,7 +189,11 @@ def _worker_commands(commands: _Commands, place: argparse.ArgumentParser) -> Non
     for name, action, help in (
         ("stop", "stop", "stop a worker; what it still holds runs at its next start"),
         ("restart", "restart", "stop and start a worker, in its session"),
-        ("forget", "forget", "forget a stopped worker: its slot is free, what waits in its inbox is gone"),
+        (
+            "forget",
+            "forget",
+            "forget a stopped worker: its slot is free, what waits in its inbox is gone",
+        ),
         ("abort", "abort", "end the current run; the queue goes on"),
         ("clear-queue", "clear_queue", "drop what waits for its turn"),
         ("new-session", "new_session", "begin a new session"),
@@ -229,7 +237,7 @@ def _answer_command(workers: _Commands, change: list[Any]) -> None:
 
 def _outbox_commands(commands: _Commands, place: argparse.ArgumentParser) -> None:
     parser = commands.add("outbox", "usage:show_and_fail", "answers that did not arrive")
-    outbox = _Commands(parser, [place])
+    outbox = _Commands(parser, [place], commands.version)
     inspect = outbox.add("inspect", "outbox:inspect", "list parked and dead deliveries")
     inspect.add_argument("--json", action="store_true", help="as JSON")
     retry = outbox.add("retry", "outbox:retry", "deliver one again", [place, _changing()])

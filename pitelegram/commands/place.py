@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from pitelegram.errors import PiTelegramError
 from pitelegram.kernel.paths import Paths
 from pitelegram.ownership.owners import OwnerRecord, read_owner
+from pitelegram.settings.model import Settings
 from pitelegram.settings.options import resolve_paths
 
 
@@ -21,6 +23,16 @@ def given(args: argparse.Namespace) -> dict[str, object]:
 def paths_of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Paths:
     """Return the paths that the command is about."""
     return resolve_paths(given(args), environ)
+
+
+def tell_recovered(settings: Settings) -> None:
+    """Say aloud that this load moved an invalid C{telegram.json} aside: nothing else would."""
+    if settings.recovered:
+        print(
+            "pi-telegram: telegram.json was not valid JSON and was moved aside, to a file beside it"
+            " that is called telegram.json.invalid-…; repair it and move it back",
+            file=sys.stderr,
+        )
 
 
 def live_owner(paths: Paths) -> OwnerRecord | None:

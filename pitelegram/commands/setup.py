@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from pitelegram.commands import output
-from pitelegram.commands.place import given, paths_of
+from pitelegram.commands.place import given, paths_of, tell_recovered
 from pitelegram.commands.telegram import BotFacts, ask_telegram
 from pitelegram.errors import ConfigError, NotConfigured, TelegramError, Unauthorized, UsageError
 from pitelegram.kernel.exits import EXIT_FAILED
@@ -33,6 +33,7 @@ def setup(args: argparse.Namespace) -> int:
     paths = paths_of(args)
     file = SettingsFile(paths, os.environ)
     settings = file.load()
+    tell_recovered(settings)
     options = resolve_options(given(args), os.environ, settings)
     owner = _wanted_owner(args, settings)
     stored = _wanted_token(args, settings, paths)

@@ -45,12 +45,17 @@ class RunOptions:
 def resolve_paths(options: Mapping[str, Any], environ: Mapping[str, str]) -> Paths:
     """Return the paths that C{--agent-dir} and C{--profile}, or their variables, select.
 
-    @raise UsageError: the profile name is malformed.
+    @raise UsageError: the profile name is malformed, or the directory is none.
     """
-    agent_dir = options.get("agent-dir") or environ.get("PI_CODING_AGENT_DIR") or "~/.pi/agent"
-    profile = options.get("profile") or environ.get("PI_TELEGRAM_PROFILE") or DEFAULT_PROFILE
+    agent_dir, profile = options.get("agent-dir"), options.get("profile")
+    if agent_dir is None:
+        agent_dir = environ.get("PI_CODING_AGENT_DIR") or "~/.pi/agent"
+    if not agent_dir or "\0" in str(agent_dir):
+        raise UsageError("--agent-dir: must be the path of a directory")
+    origin = "PI_TELEGRAM_PROFILE" if profile is None else "--profile"
+    if profile is None:
+        profile = environ.get("PI_TELEGRAM_PROFILE") or DEFAULT_PROFILE
     if not is_profile_name(profile):
-        origin = "--profile" if options.get("profile") else "PI_TELEGRAM_PROFILE"
         raise UsageError(
             f"{origin}: a profile name has 1 to 32 characters a-z and 0-9 and is neither main nor"
             " active"
@@ -63,8 +68,8 @@ def resolve_options(
 ) -> RunOptions:
     """Apply the precedence to every other option.
 
-    @param options: the command line's values by long name without dashes; absent, None or empty
-        means not given.  C{root} is a list.
+    @param options: the command line's values by long name without dashes; absent or None means not
+        given.  C{root} is a list.  (A variable that is empty is not given either.)
     @raise UsageError: a malformed value from the command line or the environment.
     @raise ConfigError: a malformed value from C{telegram.json}.
     """
@@ -74,7 +79,7 @@ def resolve_options(
         "control-socket", "PI_TELEGRAM_CONTROL_SOCKET", settings.control_socket, _path
     )
     group = pick.value(
-        "socket-group", "PI_TELEGRAM_SOCKET_GROUP", settings.control_socket_group, str
+        "socket-group", "PI_TELEGRAM_SOCKET_GROUP", settings.control_socket_group, _group
     )
     if group is not None and socket is None:
         raise UsageError("--socket-group needs an explicit --control-socket")
@@ -105,7 +110,7 @@ class _Picker:
         self, option: str, variable: str, configured: str | None, read: Callable[[str], T]
     ) -> T | None:
         given = self.options.get(option)
-        if given:
+        if given is not None:
             return _read(read, str(given), f"--{option}", UsageError)
         given = self.environ.get(variable)
         if given:
@@ -206,8 +211,14 @@ def _words(text: str) -> tuple[str, ...]:
     return words
 
 
+def _group(text: str) -> str:
+    if not text:
+        raise ValueError("must be the name of a group")
+    return text
+
+
 def _path(text: str) -> Path:
-    if "\0" in text:
+    if not text or "\0" in text:
         raise ValueError("must be a path")
     return Path(os.path.abspath(os.path.expanduser(text)))
 

@@ -295,6 +295,22 @@ class StartingTests(CommandCase):
         os.waitpid(pid, 0)
         self.assertIn("still starting", err)
 
+    def test_started_from_a_workers_shell(self):
+        """A daemon carries no worker's mark, which would end it with that worker."""
+        self.patch(
+            os,
+            "environ",
+            {**os.environ, "PI_TELEGRAM_WORKER_MARK": "m", "PI_TELEGRAM_PROFILE": "p"},
+        )
+        script = (
+            "import os, sys;"
+            "print(sorted(n for n in os.environ if n.startswith('PI_TELEGRAM_')));"
+            "sys.exit(1)"
+        )
+        self.assertIn(
+            "['PI_TELEGRAM_PROFILE', 'PI_TELEGRAM_PROXY']", self.outcome(self.starting(script))[2]
+        )
+
     def test_ready(self):
         """Its word is taken from the notify socket; the proxy's password is in no argument."""
         script = (

@@ -114,6 +114,12 @@ class ParserTests(SynchronousTestCase):
             self.assertEqual(parser.parse_args(argv).profile, "work")
         self.assertFalse(hasattr(parser.parse_args(["status"]), "profile"))
 
+    def test_version_anywhere(self):
+        """Every command tells the version."""
+        for command in ("", *COMMANDS):
+            code, out, _ = call(*command.split(), "--version")
+            self.assertEqual((code, out.split()[0]), (0, "pi-telegram"), command)
+
     def test_handlers_exist(self):
         """Every command has a function behind it."""
         import importlib

@@ -219,6 +219,21 @@ class MistakeTests(OptionsCase):
         self.assertNotIn("hunter22", text)
 
 
+class DamageTests(OptionsCase):
+    """An invalid C{telegram.json}."""
+
+    def test_moved_aside_aloud(self):
+        """The operator is told, once, where his configuration went."""
+        (self.agent / "telegram.json").write_text("{ broken")
+        err = io.StringIO()
+        with redirect_stderr(err):
+            options = self.parse()
+            options.resolved()
+        self.assertEqual(err.getvalue().count("telegram.json.invalid-"), 1)
+        [aside] = self.agent.glob("telegram.json.invalid-*")
+        self.assertEqual(aside.read_text(), "{ broken")
+
+
 class MakeServiceTests(OptionsCase):
     """C{makeService}."""
 

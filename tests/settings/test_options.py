@@ -35,6 +35,8 @@ class PathsTests(SynchronousTestCase):
         self.assertRaises(ConfigError, check_profile_name, "../x")
         error = self.assertRaises(UsageError, resolve_paths, {"profile": "No"}, {})
         self.assertIn("--profile", str(error))
+        for given in ({"profile": ""}, {"agent-dir": ""}, {"agent-dir": "a\0"}):
+            self.assertRaises(UsageError, resolve_paths, given, {})
         error = self.assertRaises(UsageError, resolve_paths, {}, {"PI_TELEGRAM_PROFILE": "main"})
         self.assertIn("PI_TELEGRAM_PROFILE", str(error))
 
@@ -110,6 +112,13 @@ class OptionsTests(SynchronousTestCase):
             ({"network-family": "ipv5"}, {}, "--network-family"),
             ({"log-level": "loud"}, {}, "--log-level"),
             ({"socket-group": "g"}, {}, "--socket-group"),
+            *(
+                ({name: ""}, {}, f"--{name}")
+                for name in ("api-root", "pi", "proxy", "network-family", "log-level")
+            ),
+            ({"control-socket": ""}, {}, "--control-socket"),
+            ({"control-socket": "/c", "socket-group": ""}, {}, "--socket-group"),
+            ({"root": [""]}, {}, "--root"),
             ({}, {"PI_TELEGRAM_ROOTS": "relative"}, "PI_TELEGRAM_ROOTS"),
             ({}, {"PI_TELEGRAM_NETWORK_FAMILY": "x"}, "PI_TELEGRAM_NETWORK_FAMILY"),
         ):
