@@ -23,6 +23,9 @@ PENDING_LIMIT = 96 * 1024 * 1024
 DRAIN_SECONDS = 0.5
 """How long the streams of an exited Pi may stay silent before they are closed."""
 
+DRAIN_MOST = 5.0
+"""How long they are read at most: what Pi itself wrote is there at once, others may write for ever."""
+
 
 @implementer(IPushProducer)
 class PiChild(ProcessProtocol):
@@ -53,6 +56,7 @@ class PiChild(ProcessProtocol):
         self._stderr = b""
         self._words = ""
         self._drain: Any = None
+        self._drain_until = 0.0
         self._waiting: deque[bytes] = deque()
         self._pending = 0
         self._paused = False
@@ -76,7 +80,8 @@ class PiChild(ProcessProtocol):
     def outReceived(self, data: bytes) -> None:
         """Standard output, read until the end, while stopping too."""
         if self._drain is not None:
-            self._drain.reset(DRAIN_SECONDS)
+            left = self._drain_until - self._clock.seconds()
+            self._drain.reset(max(0.0, min(DRAIN_SECONDS, left)))
         self._received(data)
 
     def errReceived(self, data: bytes) -> None:
@@ -94,6 +99,7 @@ class PiChild(ProcessProtocol):
         self.exit_code, self._words = exit_words(reason)
         self._open = False
         self.exited.fire(self._words)
+        self._drain_until = self._clock.seconds() + DRAIN_MOST
         self._drain = self._clock.callLater(DRAIN_SECONDS, self._drained)
 
     def processEnded(self, reason: Failure) -> None:

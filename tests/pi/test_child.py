@@ -8,7 +8,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.errors import PiGone, PiRefused
-from pitelegram.pi.child import DRAIN_SECONDS, STDERR_TAIL, PiChild
+from pitelegram.pi.child import DRAIN_MOST, DRAIN_SECONDS, STDERR_TAIL, PiChild
 from pitelegram.testing.spawner import FakeProcess, FakeSpawner
 
 
@@ -63,6 +63,16 @@ class PiChildTests(SynchronousTestCase):
         self.clock.advance(DRAIN_SECONDS)
         self.assertTrue(self.process.lost)
         self.assertEqual(self.ended(), ["signal 9 (SIGKILL)"])
+
+    def test_streams_that_never_fall_silent(self) -> None:
+        """Whoever goes on writing in Pi's place does not keep its end from being seen."""
+        self.process.exit(0, end=False)
+        for _ in range(int(DRAIN_MOST / DRAIN_SECONDS * 2)):
+            self.process.out(b"more")
+            self.assertFalse(self.process.lost)
+            self.clock.advance(DRAIN_SECONDS / 2)
+        self.assertTrue(self.process.lost)
+        self.assertEqual(self.ended(), ["exit code 0"])
 
     def test_write(self) -> None:
         """What is written reaches the process in order."""
