@@ -25,7 +25,7 @@ from pitelegram.bus.interfaces import ICredentials
 from pitelegram.bus.leader import BusServer
 from pitelegram.delivery.orphans import Orphans
 from pitelegram.delivery.service import DeliveryService
-from pitelegram.errors import Refusal, TelegramError
+from pitelegram.errors import PiTelegramError, Refusal, TelegramError
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.kernel.paths import Paths
 from pitelegram.kernel.services import AsyncMultiService
@@ -126,6 +126,7 @@ class LeaderService(AsyncMultiService):
     @param make_supervisor: makes the supervisor from this leader (a Service that provides
         C{ISupervisor}, C{IBindingPolicy} and C{IExpectation}).
     @param status: where the panel's Status screen gets its facts.
+    @ivar bot_username: as Telegram, or before it answers the settings, have it.
     """
 
     log = Logger()
@@ -138,6 +139,9 @@ class LeaderService(AsyncMultiService):
     ) -> None:
         super().__init__()
         self.ground = ground
+        settings = ground.owner.watcher.settings
+        known = settings.bot_id == ground.bot_id
+        self.bot_username = settings.bot_username if known else None
         reactor, database = ground.reactor, ground.database
         self.leadership = Leadership(database)
         self.journal = Journal(database)
@@ -170,7 +174,7 @@ class LeaderService(AsyncMultiService):
             self.router,
             self.supervisor,
             self.orphans,
-            Retention(reactor, database, self.journal, self.outbox, self.bindings),
+            Retention(reactor, database, self.journal, self.outbox, self.bindings, self.leadership),
         ):
             self.addService(service)
 
@@ -313,10 +317,19 @@ class LeaderService(AsyncMultiService):
 
     @deferred
     async def learn_bot(self) -> dict[str, Any]:
-        """Ask Telegram who the bot is and remember it; fires with C{getMe}'s result."""
+        """Ask Telegram who the bot is and remember it; fires with C{getMe}'s result.
+
+        What cannot be written down is asked again at the next start.
+
+        @raise TelegramError: Telegram did not say.
+        """
         me = await self.ground.api.call("getMe", {})
         self.threads.learn(me)
-        await self.ground.owner.remember_bot(me)
+        self.bot_username = me.get("username") or self.bot_username
+        try:
+            await self.ground.owner.remember_bot(me)
+        except (PiTelegramError, OSError) as error:
+            self.log.warn("the bot's name was not stored: {why}", why=type(error).__name__)
         return me  # type: ignore[no-any-return]
 
     # --- what the parts tell each other -------------------------------------------------------

@@ -57,6 +57,12 @@ class ILeadership(Interface):
     def audit(subject: str, actor: str, change: str, reason: str) -> Deferred[None]:
         """Append to the audit table (already redacted)."""
 
+    def forget_history(before_ms: int, limit: int) -> Deferred[int]:
+        """Delete audit lines and ended spawns older than that, C{limit} of each at most.
+
+        Fires with the larger number: below C{limit} nothing is left.
+        """
+
 
 class IJournal(Interface):
     """Updates between Telegram and a durable receipt (C{store.journal.Journal})."""
@@ -165,15 +171,16 @@ class IBindings(Interface):
 
     def by_target(chat_id: int, thread_id: int | None) -> Binding | None: ...
 
-    def ensure(
-        binding_key: str, kind: str, directory: str | None
-    ) -> Deferred[Binding]:
+    def ensure(binding_key: str, kind: str, directory: str | None) -> Deferred[Binding]:
         """Create the row if missing."""
 
     def assign_slot(binding_key: str, slot: str, thread_name: str) -> Deferred[None]: ...
 
     def set_target(
-        binding_key: str, chat_id: int, thread_id: int | None, expected: tuple[int, int | None] | None
+        binding_key: str,
+        chat_id: int,
+        thread_id: int | None,
+        expected: tuple[int, int | None] | None,
     ) -> Deferred[bool]:
         """Compare-and-swap on the row's previous target; takes the target from another binding."""
 
@@ -186,8 +193,13 @@ class IBindings(Interface):
     def forget(binding_key: str) -> Deferred[None]: ...
 
     def record_worker(
-        binding_key: str, worker_id: str, kind: str, pid: int, birth: str,
-        generation: str, instance_id: str,
+        binding_key: str,
+        worker_id: str,
+        kind: str,
+        pid: int,
+        birth: str,
+        generation: str,
+        instance_id: str,
     ) -> Deferred[None]: ...
 
     def last_worker(binding_key: str) -> dict[str, Any] | None:
@@ -275,9 +287,16 @@ class IInbox(Interface):
     """A worker's inbox (C{store.inbox.Inbox}); see C{docs/durability.md} for its states."""
 
     def admit(
-        delivery_id: str, source: str, kind: str, body: bytes, prompt: str | None,
-        update_id: int | None = None, chat_id: int | None = None, thread_id: int | None = None,
-        message_id: int | None = None, lane: str = "normal",
+        delivery_id: str,
+        source: str,
+        kind: str,
+        body: bytes,
+        prompt: str | None,
+        update_id: int | None = None,
+        chat_id: int | None = None,
+        thread_id: int | None = None,
+        message_id: int | None = None,
+        lane: str = "normal",
     ) -> Deferred[bool]:
         """True when the row is new; False when the id was known (then nothing changes).
 
@@ -293,7 +312,11 @@ class IInbox(Interface):
         """C{held} with its prompt text."""
 
     def hand(
-        seq: int, rpc_id: str, run_id: str, mark_file: str | None, mark_size: int,
+        seq: int,
+        rpc_id: str,
+        run_id: str,
+        mark_file: str | None,
+        mark_size: int,
         mark_entry: str | None,
     ) -> Deferred[None]:
         """C{handed}; committed before the bytes go to Pi."""
@@ -351,4 +374,6 @@ class ICommands(Interface):
     def started() -> list[str]:
         """Request ids left in C{send_started}."""
 
-    abandon = Attribute("C{abandon(request_id) -> Deferred}: a reserved row that sent nothing goes.")
+    abandon = Attribute(
+        "C{abandon(request_id) -> Deferred}: a reserved row that sent nothing goes."
+    )

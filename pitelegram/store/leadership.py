@@ -52,3 +52,21 @@ class Leadership:
             )
 
         return self._database.write("audit", work)
+
+    def forget_history(self, before_ms: int, limit: int) -> Deferred[int]:
+        """Delete audit lines and ended spawns; see L{ILeadership.forget_history}."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            lines = connection.execute(
+                "DELETE FROM audit WHERE seq IN"
+                " (SELECT seq FROM audit WHERE at_ms < ? ORDER BY seq LIMIT ?)",
+                (before_ms, limit),
+            )
+            spawns = connection.execute(
+                "DELETE FROM spawns WHERE spawn_id IN"
+                " (SELECT spawn_id FROM spawns WHERE state = 'ended' AND ended_ms < ? LIMIT ?)",
+                (before_ms, limit),
+            )
+            return max(lines.rowcount, spawns.rowcount)
+
+        return self._database.write("forget history", work)

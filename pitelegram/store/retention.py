@@ -10,7 +10,7 @@ from twisted.logger import Logger
 
 from pitelegram.errors import StoreError
 from pitelegram.kernel.deferring import deferred, sleep
-from pitelegram.store.interfaces import IBindings, IDatabase, IJournal, IOutbox
+from pitelegram.store.interfaces import IBindings, IDatabase, IJournal, ILeadership, IOutbox
 
 PERIOD = 3600.0
 """Seconds between two rounds."""
@@ -23,6 +23,7 @@ PAUSE = 0.05
 
 HOUR_MS = 3_600_000
 JOURNAL_MS = 48 * HOUR_MS
+HISTORY_MS = 90 * 24 * HOUR_MS
 MESSAGES_MS = 30 * 24 * HOUR_MS
 TOMBSTONE_MS = 45 * 24 * HOUR_MS
 TOMBSTONES = 4096
@@ -41,12 +42,14 @@ class Retention(Service):
         journal: IJournal,
         outbox: IOutbox,
         bindings: IBindings,
+        leadership: ILeadership,
     ) -> None:
         self._clock = clock
         self._database = database
         self._journal = journal
         self._outbox = outbox
         self._bindings = bindings
+        self._leadership = leadership
         self._round: Deferred[None] | None = None
         self._loop = LoopingCall(self._begin)
         self._loop.clock = clock
@@ -82,6 +85,7 @@ class Retention(Service):
                 lambda: self._journal.forget_settled(now - JOURNAL_MS, BATCH),
                 lambda: self._bindings.forget_messages(now - MESSAGES_MS, BATCH),
                 lambda: self._outbox.forget_delivered(now - TOMBSTONE_MS, TOMBSTONES, BATCH),
+                lambda: self._leadership.forget_history(now - HISTORY_MS, BATCH),
             ):
                 while await forget() >= BATCH:
                     await sleep(self._clock, PAUSE)

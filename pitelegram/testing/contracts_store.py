@@ -80,6 +80,18 @@ class LeadershipContract(StoreContract):
         rows = database.read("SELECT subject, actor, change, reason FROM audit")
         assert [tuple(row) for row in rows] == [("spec:x", "operator", "start", "asked")]
 
+    async def test_history_in_batches(self) -> None:
+        """Old lines go, the oldest first, so many at a time."""
+        database = self.open("leader")
+        leadership = Leadership(database)
+        for number in range(3):
+            await leadership.audit(f"spec:{number}", "daemon", "start", "asked")
+        later = database.now_ms() + 1
+        assert await leadership.forget_history(later, 2) == 2
+        assert [row["subject"] for row in database.read("SELECT subject FROM audit")] == ["spec:2"]
+        assert await leadership.forget_history(later, 2) == 1
+        assert await leadership.forget_history(later, 2) == 0
+
 
 class SpecsContract(StoreContract):
     """L{ISpecs}."""

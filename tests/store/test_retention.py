@@ -12,9 +12,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from pitelegram.errors import Fenced
 from pitelegram.store.bindings import Bindings
 from pitelegram.store.journal import Journal
+from pitelegram.store.leadership import Leadership
 from pitelegram.store.outbox import Outbox
 from pitelegram.store.retention import BATCH, PAUSE, PERIOD, TOMBSTONES, Retention
 from pitelegram.store.rows import Incoming
+from pitelegram.store.specs import Specs
 from pitelegram.testing.stores import leader_database
 
 HOUR = 3600.0
@@ -43,7 +45,7 @@ class Scripted:
         self.rows -= gone
         return succeed(gone)
 
-    forget_settled = forget_messages = forget_delivered = take
+    forget_settled = forget_messages = forget_delivered = forget_history = take
 
 
 class RetentionCase(SynchronousTestCase):
@@ -73,6 +75,7 @@ class StoreTests(RetentionCase):
         self.journal = Journal(self.database)
         self.outbox = Outbox(self.database)
         self.bindings = Bindings(self.database)
+        self.leadership = Leadership(self.database)
 
     def update(self, number: int, settle: bool) -> None:
         """Store an update, and settle it as the daemon's own."""
@@ -99,7 +102,7 @@ class StoreTests(RetentionCase):
         self.update(1, settle=True)
         self.update(2, settle=False)
         self.successResultOf(self.bindings.remember_messages(1, [5], "spec-a", outgoing=True))
-        self.begin(self.journal, self.outbox, self.bindings)
+        self.begin(self.journal, self.outbox, self.bindings, self.leadership)
         for hours, settled, owner in ((47, True, True), (2, False, True), (30 * 24, False, False)):
             self.clock.pump([PERIOD] * hours)
             self.assertIs(self.known(1), settled, hours)
@@ -114,7 +117,7 @@ class StoreTests(RetentionCase):
             self.successResultOf(self.outbox.submit("spec-a", delivery, "final", "x", [CALL]))
             part = self.outbox.next_part("spec-a")
             self.successResultOf(self.outbox.delivered(part.key, 0, [number]))
-        self.begin(self.journal, self.outbox, self.bindings)
+        self.begin(self.journal, self.outbox, self.bindings, self.leadership)
         self.clock.advance(44 * DAY)
         self.assertIsNotNone(self.outbox.find("spec-a", "d0"))
         self.clock.advance(2 * DAY)
@@ -129,9 +132,25 @@ class StoreTests(RetentionCase):
         part = self.outbox.next_part("spec-a")
         self.successResultOf(self.outbox.sending(part.key, 0))
         self.successResultOf(self.outbox.dead(part.key, 0, "refused-400"))
-        self.begin(self.journal, self.outbox, self.bindings)
+        self.begin(self.journal, self.outbox, self.bindings, self.leadership)
         self.clock.pump([30 * DAY] * 12)
         self.assertEqual(self.outbox.counts()["dead_letter"], 1)
+
+    def test_history(self) -> None:
+        """Audit lines and ended spawns go after 90 days; a spawn that may live stays."""
+        specs = Specs(self.database)
+        self.successResultOf(specs.create("s", "app", "/app"))
+        for spawn in ("old", "live"):
+            self.successResultOf(specs.intend(spawn, "s", b"x"))
+        self.successResultOf(specs.ended("old", "exit code 0"))
+        self.successResultOf(self.leadership.audit("spec:s", "operator", "start", "asked"))
+        self.begin(self.journal, self.outbox, self.bindings, self.leadership)
+        for days, left in ((89, ["live", "old"]), (2, ["live"])):
+            self.clock.pump([PERIOD] * days * 24)
+            spawns = self.database.read("SELECT spawn_id FROM spawns ORDER BY spawn_id")
+            self.assertEqual([row["spawn_id"] for row in spawns], left)
+            lines = self.database.read("SELECT 1 FROM audit")
+            self.assertEqual(len(lines), len(left) - 1)
 
 
 class RoundTests(RetentionCase):
@@ -140,7 +159,7 @@ class RoundTests(RetentionCase):
     def test_batches(self) -> None:
         """A large backlog goes batch by batch, with a pause after each."""
         table = Scripted(2 * BATCH + 1)
-        self.begin(table, Scripted(), Scripted())
+        self.begin(table, Scripted(), Scripted(), Scripted())
         self.assertEqual(len(table.asked), 1)
         self.clock.advance(PAUSE)
         self.assertEqual(len(table.asked), 2)
@@ -153,7 +172,7 @@ class RoundTests(RetentionCase):
     def test_hourly(self) -> None:
         """One round at the start, then one each hour; a long one is not doubled."""
         table = Scripted()
-        self.begin(table, Scripted(), Scripted())
+        self.begin(table, Scripted(), Scripted(), Scripted())
         self.clock.advance(PERIOD)
         self.assertEqual(len(table.asked), 2)
         slow: Deferred[int] = Deferred()
@@ -170,7 +189,7 @@ class RoundTests(RetentionCase):
         table = Scripted()
         failing: Deferred[int] = Deferred()
         table.answer = failing
-        self.begin(table, Scripted(), Scripted())
+        self.begin(table, Scripted(), Scripted(), Scripted())
         failing.errback(Fenced("another leader"))
         table.answer = None
         self.clock.advance(PERIOD)
@@ -179,7 +198,7 @@ class RoundTests(RetentionCase):
     def test_stop(self) -> None:
         """A stop ends a round that is between two batches, and asks for nothing more."""
         table = Scripted(5 * BATCH)
-        retention = self.begin(table, Scripted(), Scripted())
+        retention = self.begin(table, Scripted(), Scripted(), Scripted())
         self.successResultOf(retention.stopService())
         self.clock.advance(2 * PERIOD)
         self.assertEqual(len(table.asked), 1)
