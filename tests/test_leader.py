@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import TestCase
 
-from pitelegram.errors import Refused
+from pitelegram.errors import Refusal, Refused
 from pitelegram.kernel.birth import process_birth
 from pitelegram.kernel.deferring import deferred
 from pitelegram.leader import Credentials
@@ -84,6 +85,30 @@ class LeadingTests(LeaderCase):
             await self.world.until(lambda: not self.leader.outbox.live_bindings())
         (sent,) = self.world.sent("world")
         self.assertEqual(sent.params["message_thread_id"], target.thread_id)
+
+    @deferred
+    async def test_given_up(self) -> None:
+        """A binding that is needed as proof stays; else it goes, and its last words go to Control."""
+        follower = attached()
+        target = await self.join(follower)
+        key = follower.link.registration["bindingKey"]
+        control = await self.world.until(lambda: self.leader.places.target_of("daemon"))
+        receipt: Deferred[tuple[str, str]] = Deferred()
+        follower.answers["admit"] = receipt
+        await self.world.receive(self.world.message("proof", target.thread_id))
+        await self.world.until(lambda: [call for call in follower.calls if call[0] == "admit"])
+        with self.assertRaises(Refusal) as refused:
+            await self.leader.give_up(key)
+        self.assertEqual(refused.exception.code, "still-settling")
+        self.assertIsNotNone(self.leader.bindings.get(key))
+        receipt.callback(("accepted", ""))
+        await self.world.until(lambda: not self.leader.journal.unsettled())
+        await self.leader.give_up(key)
+        self.assertIsNone(self.leader.bindings.get(key))
+        self.assertIsNone(self.leader.places.target_of(key))
+        await self.leader.delivery.notices.post(key, "last words", "n1")
+        (sent,) = await self.world.until(lambda: self.world.sent("last words"))
+        self.assertEqual(sent.params["message_thread_id"], control.thread_id)
 
     @deferred
     async def test_moved_thread(self) -> None:
@@ -208,6 +233,23 @@ class LeadingTests(LeaderCase):
         """What C{getMe} says is kept for the next start."""
         settings = self.world.file.load(with_token=False)
         self.assertEqual((settings.bot_id, settings.bot_username), (BOT, "test_bot"))
+
+    @deferred
+    async def test_bot_not_stored(self) -> None:
+        """A configuration that cannot be written is no reason not to lead."""
+        self.world.paths.telegram_json.write_text("{ broken")
+        self.api.me["username"] = "renamed_bot"
+        await self.leader.learn_bot()
+        self.assertEqual(self.leader.bot_username, "renamed_bot")
+        self.assertEqual(self.world.paths.telegram_json.read_text(), "{ broken")
+
+    def test_another_bot(self) -> None:
+        """A name that is stored of another bot is not this one's."""
+        for bot_id, right in ((BOT, "stored_bot"), (BOT + 1, None)):
+            profile = {"allowedUserId": OWNER, "botId": bot_id, "botUsername": "stored_bot"}
+            world = LeaderWorld(self.world.reactor, profile=profile)
+            self.addCleanup(world.end)
+            self.assertEqual(world.leader.bot_username, right)
 
     @deferred
     async def test_short_answer_refused(self) -> None:
