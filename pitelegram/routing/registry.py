@@ -8,10 +8,11 @@ from typing import Any
 import attrs
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from pitelegram.bus.interfaces import IFollowerLink
-from pitelegram.errors import BusBadRequest, Refusal, StaleGeneration
+from pitelegram.errors import BusBadRequest, BusError, Refusal, StaleGeneration
 from pitelegram.ids import ProcessBirth
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.kernel.keyed import KeyedLock
@@ -119,7 +120,13 @@ class Registry:
         if follower.link.registration is not None:
             follower.link.registration["target"] = _json(target)
         telling = follower.link.replace_target(_json(target), _json(old), reason)
+        telling.addErrback(self._not_told)
         spawn(self._log, "telling a worker its new Thread", telling)
+
+    def _not_told(self, failure: Failure) -> None:
+        """Its link ended meanwhile: the next registration tells the target."""
+        failure.trap(BusError)
+        self._log.info("a worker was not told its new Thread: {reason}", reason=str(failure.value))
 
     # --- registration ------------------------------------------------------------------------
 
