@@ -8,21 +8,12 @@ from typing import Any
 
 import attrs
 
+from pitelegram.bus.allowlist import SENDS
 from pitelegram.errors import BusBadRequest, Refusal
 from pitelegram.kernel.jsonio import canonical
 
-METHODS = frozenset(
-    {
-        "sendAudio",
-        "sendDocument",
-        "sendMediaGroup",
-        "sendMessage",
-        "sendPhoto",
-        "sendRichMessage",
-        "sendVoice",
-    }
-)
-"""What a delivery may call."""
+METHODS = SENDS
+"""What a delivery may call: whatever a worker may send itself."""
 
 MOST_CALLS = 64
 MOST_FILES = 20
