@@ -11,6 +11,7 @@ from twisted.application.service import IService
 
 from pitelegram.daemon.service import Daemon
 from pitelegram.errors import NotConfigured
+from pitelegram.kernel.deferring import spawn
 from pitelegram.kernel.paths import Paths
 from pitelegram.leader import LeaderService
 from pitelegram.ownership.ownership import check
@@ -126,7 +127,7 @@ def _worker_moved(leader: LeaderService, view: Any) -> None:
     leader.router.kick(view.binding_key)
     leader.threads.kick()
     if view.state in ("stopped", "failed"):
-        leader.orphans.examine(view.binding_key)
+        spawn(leader.log, "looking into a worker's file", leader.orphans.examine(view.binding_key))
 
 
 def _paths(options: Mapping[str, Any]) -> Paths:

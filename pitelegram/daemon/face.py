@@ -80,7 +80,7 @@ class Face:
             epoch=leader.ground.epoch,
             started_at_ms=int(daemon.started_at * 1000),
             version=version(),
-            bot_username=settings.bot_username,
+            bot_username=leader.bot_username,
             bot_id=leader.ground.bot_id,
             thread_mode=leader.threads.mode(),
             paired=settings.allowed_user_id is not None,

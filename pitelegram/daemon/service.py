@@ -40,7 +40,6 @@ from pitelegram.leader import Ground, LeaderService
 from pitelegram.ownership.ownership import Ownership, check
 from pitelegram.routing.paired import Owner
 from pitelegram.settings.file import SettingsFile
-from pitelegram.settings.model import Settings
 from pitelegram.settings.options import RunOptions
 from pitelegram.settings.watching import Watcher
 from pitelegram.store.commands import Commands
@@ -91,7 +90,6 @@ class Daemon(Service):
         self._starting: Deferred[None] | None = None
         self._observers: list[Any] = []
         self._lines: JsonLinesObserver | None = None
-        self._api: BotApi | None = None
         self._meeting: Deferred[Any] | None = None
 
     # --- life ---------------------------------------------------------------------------------
@@ -122,8 +120,6 @@ class Daemon(Service):
                 await _stopped(part)
             except Exception:
                 self._log.failure("stopping {part} failed", part=type(part).__name__)
-        if self._api is not None:
-            await self._api.close()
         for observer in self._observers:
             globalLogPublisher.removeObserver(observer)
         if self._lines is not None:
@@ -154,24 +150,25 @@ class Daemon(Service):
         await database.acquire(epoch)
         watcher = self._part(Watcher(self.file, settings, self.reactor))
         watcher.startService()
-        await self._lead(settings, token, epoch, ownership, database, watcher)
+        await self._lead(token, epoch, ownership, database, watcher)
 
     async def _lead(
         self,
-        settings: Settings,
         token: str,
         epoch: str,
         ownership: Ownership,
         database: Database,
         watcher: Watcher,
     ) -> None:
-        self._api = BotApi(
+        api = BotApi(
             token,
             self.options.api_root,
             self.reactor,
             endpoints=Network(self.reactor, self.options.proxy, self.options.network_family),
             on_unauthorized=self._unauthorized,
         )
+        # Stopped after the leader and before the store and the transport lock are given up.
+        self._part(_Client(api))
         owner = Owner(
             file=self.file, watcher=watcher, clock=self.reactor, profile=self.paths.profile
         )
@@ -180,7 +177,7 @@ class Daemon(Service):
             random=SystemRandom(),
             paths=self.paths,
             database=database,
-            api=self._api,
+            api=api,
             owner=owner,
             bot_id=int(token.partition(":")[0]),
             epoch=epoch,
@@ -206,17 +203,16 @@ class Daemon(Service):
             )
         )
         control.startService()
-        await self._meet_bot(settings)
+        await self._meet_bot(leader)
         leader.begin_polling()
-        self._ready(watcher, face)
+        self._ready(leader, face)
 
-    async def _meet_bot(self, settings: Settings) -> None:
+    async def _meet_bot(self, leader: LeaderService) -> None:
         """Ask who the bot is; with a stored name only long enough to hear a refusal."""
-        assert self.leader is not None
-        known = settings.bot_id is not None and settings.bot_username is not None
+        known = leader.bot_username is not None
         met = False
         while not met:
-            asking = self.leader.learn_bot()
+            asking = leader.learn_bot()
             if known:
                 asking.addTimeout(FIRST_WORD, self.reactor)
             try:
@@ -232,25 +228,28 @@ class Daemon(Service):
                 if known:
                     break
                 await sleep(self.reactor, ASK_AGAIN)
-        self._meeting = Deferred.fromCoroutine(self._meet_again(met))
+        self._meeting = Deferred.fromCoroutine(self._meet_again(leader, met))
         self._meeting.addErrback(lambda failure: failure.trap(CancelledError))
 
-    async def _meet_again(self, met: bool) -> None:
+    async def _meet_again(self, leader: LeaderService, met: bool) -> None:
         """Go on asking: no update tells that Threads were switched on or off."""
-        while self.running and self.leader is not None:
+        while self.running:
             await sleep(self.reactor, LOOK_AGAIN if met else ASK_AGAIN)
             try:
-                await self.leader.learn_bot()
+                await leader.learn_bot()
                 met = True
             except TelegramError:
                 met = False
+            except CancelledError:
+                raise
+            except Exception:
+                self._log.failure("the bot could not be looked up")
 
-    def _ready(self, watcher: Watcher, face: Face) -> None:
-        name = watcher.settings.bot_username
+    def _ready(self, leader: LeaderService, face: Face) -> None:
         self._log.info(
             "pi-telegram ready profile={profile} bot=@{bot} pid={pid}",
             profile=self.paths.profile,
-            bot=name,
+            bot=leader.bot_username,
             pid=os.getpid(),
         )
         notify("READY=1", self.environ)
@@ -317,6 +316,17 @@ class Daemon(Service):
         for observer in (self._lines, self.events):
             globalLogPublisher.addObserver(observer)
             self._observers.append(observer)
+
+
+class _Client(Service):
+    """The Bot API client among the daemon's parts."""
+
+    def __init__(self, api: BotApi) -> None:
+        self._api = api
+
+    def stopService(self) -> Deferred[None]:
+        """Cut what still runs."""
+        return self._api.close()
 
 
 @deferred

@@ -66,16 +66,23 @@ class Sources:
 class LeaderWorld:
     """A leader that is built, and started by L{LeaderService.startService}.
 
+    @param profile: what C{telegram.json} says; a paired owner unless given.
     @ivar ends: C{(code, reason)} of each fatal end that was asked for.
     @ivar updates: what L{say} and others number their updates from.
     """
 
-    def __init__(self, reactor: Any, *views: WorkerView, source: Any = None) -> None:
+    def __init__(
+        self,
+        reactor: Any,
+        *views: WorkerView,
+        source: Any = None,
+        profile: dict[str, Any] | None = None,
+    ) -> None:
         self.reactor = reactor
         self.base = Path(tempfile.mkdtemp(prefix="pt-"))
         self.paths = Paths(self.base / "agent", "default")
         self.paths.prepare()
-        self._settings({"profiles": {"default": {"allowedUserId": OWNER}}})
+        self._settings({"profiles": {"default": profile or {"allowedUserId": OWNER}}})
         self.file = SettingsFile(self.paths, {})
         self.watcher = Watcher(self.file, self.file.load(with_token=False), reactor)
         self.owner = Owner(
