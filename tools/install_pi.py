@@ -12,6 +12,11 @@ import sys
 PI_VERSION = "1.6.0"
 PI_PACKAGE = "@earendil-works/pi-coding-agent"
 
+ATTEMPTS = 3
+
+PATIENCE = 180
+"""Seconds that one run of npm may take."""
+
 
 def node_binary() -> pathlib.Path:
     """Return the real Node executable inside the wheel (not its Python launcher)."""
@@ -28,27 +33,27 @@ def main(directory: str) -> None:
     node = node_binary()
     if not _has_version(target):
         target.mkdir(parents=True, exist_ok=True)
-        npm = node.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-        environ = dict(os.environ, PATH=f"{node.parent}{os.pathsep}{os.environ.get('PATH', '')}")
-        subprocess.run(
-            [
-                node,
-                npm,
-                "install",
-                "--no-audit",
-                "--no-fund",
-                "--no-save",
-                "--loglevel=error",
-                "--prefix",
-                str(target),
-                f"{PI_PACKAGE}@{PI_VERSION}",
-            ],
-            check=True,
-            env=environ,
-        )
+        _install(node, target)
     launcher.write_text(f'#!/bin/sh\nexec "{node}" "{cli}" "$@"\n')
     launcher.chmod(0o755)
     print(launcher)
+
+
+def _install(node: pathlib.Path, target: pathlib.Path) -> None:
+    """Run npm; a run that hangs is ended and tried again."""
+    npm = node.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    environ = dict(os.environ, PATH=f"{node.parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    words = ["install", "--no-audit", "--no-fund", "--no-save", "--loglevel=error"]
+    command = [node, npm, *words, "--prefix", target, f"{PI_PACKAGE}@{PI_VERSION}"]
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            subprocess.run(command, check=True, env=environ, timeout=PATIENCE)
+        except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
+            if attempt == ATTEMPTS:
+                sys.exit(f"Pi could not be installed from npm: {type(error).__name__}")
+            print("npm did not finish; trying again ...", file=sys.stderr)
+        else:
+            return
 
 
 def _has_version(target: pathlib.Path) -> bool:
