@@ -128,8 +128,8 @@ def makeService(options: Options, assembly: IAssembly | None = None) -> IService
     """Return the daemon as a service.  Opens nothing and changes nothing; see the module."""
     if assembly is None:
         assembly = importlib.import_module("pitelegram.assembly")  # type: ignore[assignment]
-    resolved = options.resolved()
     try:
+        resolved = options.resolved()
         assembly.check_before_start(resolved)
         return assembly.make_daemon(resolved)
     except PiTelegramError as error:

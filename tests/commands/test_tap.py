@@ -222,6 +222,16 @@ class MistakeTests(OptionsCase):
 class DamageTests(OptionsCase):
     """An invalid C{telegram.json}."""
 
+    def test_changed_after_the_options_were_read(self):
+        """A value that became wrong in between ends with a sentence too."""
+        options = self.parse()
+        self.configure({"network": {"family": "ipv5"}})
+        err = io.StringIO()
+        with redirect_stderr(err), self.assertRaises(SystemExit) as caught:
+            makeService(options, FakeAssembly())
+        self.assertEqual(caught.exception.code, 2)
+        self.assertIn("network-family", err.getvalue())
+
     def test_moved_aside_aloud(self):
         """The operator is told, once, where his configuration went."""
         (self.agent / "telegram.json").write_text("{ broken")
