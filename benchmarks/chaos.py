@@ -25,7 +25,7 @@ from random import Random
 from typing import Any
 
 import psutil
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.task import deferLater
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,6 +38,9 @@ SETTLE = 240.0
 
 QUIET = 5.0
 """Seconds in which nothing more may come after that."""
+
+DESK = 0.1
+"""Share of the prompts that come over the control socket."""
 
 SEND_FAULTS = ("html502", "cut", "reset", "drop", "hang", "delay", "429", "empty", "no-result")
 POLL_FAULTS = ("html502", "cut", "reset", "drop", "delay", "429", "409", "empty", "no-result")
@@ -61,6 +64,9 @@ class Storm:
         self.threads: dict[str, int] = {}
         self.sent: dict[str, str] = {}
         self.prompts = prompts
+        self.desk: list[Deferred[None]] = []
+        self.envelopes: dict[str, str] = {}
+        self.over = False
         self.done: Counter[str] = Counter()
         self.wrong: list[str] = []
         self.log: list[str] = []
@@ -73,7 +79,7 @@ class Storm:
             self.threads[name] = await self.system.start_worker(name)
         sending = Deferred.fromCoroutine(self.send())
         while not sending.called:
-            await self.pause(0.2, 2.5)
+            await self.pause(0.1, 1.5)
             await self.strike()
         await sending
         await self.settle()
@@ -89,9 +95,25 @@ class Storm:
             mark = f"m{number:03d}x"
             name = choice.choice(self.names)
             self.sent[mark] = name
-            self.system.say(choice.choice(FORMS).replace("MARK", mark), self.threads[name])
+            text = choice.choice(FORMS).replace("MARK", mark)
+            if choice.random() < DESK:
+                self.desk.append(Deferred.fromCoroutine(self.ask_at_desk(mark, name, text)))
+            else:
+                self.system.say(text, self.threads[name])
             if choice.random() < 0.7:
                 await deferLater(self.reactor, choice.uniform(0.05, 2.0), lambda: None)
+
+    async def ask_at_desk(self, mark: str, name: str, text: str) -> None:
+        """Send a prompt over the control socket, under one request id, until its fate is known."""
+        arguments = ("workers", "prompt", name, text, "--request-id", mark, "--json")
+        while not self.over:
+            done = await self.system.cli(*arguments)
+            envelope = done.json() if done.out else {}
+            disposition = envelope.get("disposition")
+            if disposition in ("terminal_accepted", "terminal_rejected", "terminal_uncertain"):
+                self.envelopes[mark] = disposition
+                return
+            await self.pause(0.5, 1.5)
 
     # --- what goes wrong ------------------------------------------------------------------------
 
@@ -203,6 +225,8 @@ class Storm:
                     directory = self.system.project(worker["name"])
                     await self.system.cli("workers", "start", str(directory), "--no-wait")
             await self.pause(1, 1)
+        self.over = True
+        await DeferredList(self.desk)
         await self.pause(QUIET, QUIET)
         self.judge(await self.system.status())
 
@@ -230,6 +254,8 @@ class Storm:
             return "answered", facts
         if reported:
             return "uncertain", facts
+        if not asked and self.envelopes.get(mark) in ("terminal_rejected", "terminal_uncertain"):
+            return "refused", facts
         return "missing", facts
 
     def judge(self, status: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +34,9 @@ LOG_LIMIT = 1024 * 1024
 """Bytes of a worker's log that are kept when the next process starts."""
 
 TAIL_BYTES = 4096
+
+_STAMP = re.compile(r"\d{4}-\S+ \[[a-z]+\] ")
+_ORDINARY = re.compile(r"\d{4}-\S+ \[(debug|info)\] ")
 
 
 @attrs.frozen(kw_only=True)
@@ -86,6 +90,7 @@ class Launcher:
         self._pi_umask = pi_umask
         self._python = python
         self._version = PiVersion(command, spawner, clock)
+        self._log_began: dict[str, int] = {}
 
     @deferred
     async def check(self, spec: Spec) -> list[str]:
@@ -145,16 +150,23 @@ class Launcher:
         return transport.pid
 
     def last_words(self, spec: Spec) -> str | None:
-        """Return the last line of a worker's log, redacted; None when there is none."""
+        """Return the last complaint in the log of the newest process we made, redacted.
+
+        None when there is none: ordinary events, and what a former process wrote, are no cause.
+        """
+        begin = self._log_began.get(spec.spec_id)
         try:
             fd = open_private(self._log_path(spec), os.O_RDONLY)
         except UnsafeFile:
             return None
         with os.fdopen(fd, "rb") as file:
-            file.seek(max(0, os.fstat(fd).st_size - TAIL_BYTES))
+            size = os.fstat(fd).st_size
+            if begin is None or begin > size:
+                return None
+            file.seek(max(begin, size - TAIL_BYTES))
             lines = file.read().decode("utf-8", "replace").split("\n")
-        written = [line.strip() for line in lines if line.strip()]
-        return redact_public(written[-1], 300) if written else None
+        written = [line.strip() for line in lines if line.strip() and not _ORDINARY.match(line)]
+        return redact_public(_STAMP.sub("", written[-1]), 300) if written else None
 
     def bound_log(self, spec: Spec) -> None:
         """Empty the log of a running worker when it grew far over its limit."""
@@ -194,6 +206,7 @@ class Launcher:
         fd = open_private(self._log_path(spec), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         if os.fstat(fd).st_size > LOG_LIMIT:
             os.ftruncate(fd, 0)
+        self._log_began[spec.spec_id] = os.fstat(fd).st_size
         return fd
 
 

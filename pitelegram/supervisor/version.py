@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+import signal
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -13,11 +14,17 @@ from twisted.internet.interfaces import IReactorProcess, IReactorTime
 from twisted.internet.protocol import ProcessProtocol
 
 from pitelegram.errors import LaunchFailed
+from pitelegram.ids import ProcessBirth
 from pitelegram.kernel.deferring import deferred
+from pitelegram.kernel.proctree import descendants, signal_exact
 
 MINIMUM = (0, 84, 4)
 PACKAGE = "@earendil-works/pi-coding-agent"
 PROBE_SECONDS = 20.0
+
+REST_SECONDS = 1.0
+"""Seconds after its end in which what it had written must have come."""
+
 OUTPUT_LIMIT = 16 * 1024
 
 _VERSION = re.compile(rb"(?<![\d.])v?(\d+)\.(\d+)\.(\d+)")
@@ -27,11 +34,17 @@ class PiVersion:
     """Finds the Pi command and makes sure that its version will do.
 
     @param command: the words that start Pi.
+    @param below: lists the processes that a process started.
     """
 
     def __init__(
-        self, command: Sequence[str], spawner: IReactorProcess, clock: IReactorTime
+        self,
+        command: Sequence[str],
+        spawner: IReactorProcess,
+        clock: IReactorTime,
+        below: Callable[[int], list[ProcessBirth]] = descendants,
     ) -> None:
+        self._below = below
         self._command = tuple(command)
         self._spawner = spawner
         self._clock = clock
@@ -66,7 +79,7 @@ class PiVersion:
     async def _probe(
         self, words: Sequence[str], environment: Mapping[str, str]
     ) -> tuple[int, int, int]:
-        probe = _Probe()
+        probe = _Probe(self._clock)
         try:
             transport = self._spawner.spawnProcess(
                 probe, words[0], [*words, "--version"], env=dict(environment), path="/"
@@ -79,22 +92,31 @@ class PiVersion:
         finally:
             if limit.active():
                 limit.cancel()
-            if not probe.exited:
-                transport.signalProcess("KILL")
-                transport.loseConnection()
+            self._end(probe, transport)
         match = _VERSION.search(output)
         if match is None:
             raise LaunchFailed("the Pi command does not tell its version (--version)")
         return int(match[1]), int(match[2]), int(match[3])
 
+    def _end(self, probe: _Probe, transport: Any) -> None:
+        """Leave nothing behind: neither the process nor what a wrapper started."""
+        if not probe.exited:
+            below = self._below(transport.pid)
+            transport.signalProcess("KILL")
+            for process in below:
+                signal_exact(process, signal.SIGKILL)
+        transport.loseConnection()
+
 
 class _Probe(ProcessProtocol):
     """Collects both streams of C{pi --version}."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: IReactorTime) -> None:
+        self._clock = clock
         self.output: Deferred[bytes] = Deferred()
         self.exited = False
         self._collected = b""
+        self._rest: Any = None
 
     def childDataReceived(self, childFD: int, data: bytes) -> None:
         """Keep the beginning of what it says."""
@@ -102,20 +124,24 @@ class _Probe(ProcessProtocol):
             self._collected += data[:OUTPUT_LIMIT]
 
     def processExited(self, reason: Any) -> None:
-        """Remember that nothing is left to end."""
+        """Nothing is left to end; somebody that it started may hold its streams for long."""
         self.exited = True
+        self._rest = self._clock.callLater(REST_SECONDS, self._finish)
 
     def processEnded(self, reason: Any) -> None:
         """Everything was said."""
-        self._finish(self._collected)
+        if self._rest is not None and self._rest.active():
+            self._rest.cancel()
+        self._finish()
 
     def give_up(self) -> None:
         """It took too long."""
-        self._finish(b"")
+        self._collected = b""
+        self._finish()
 
-    def _finish(self, output: bytes) -> None:
+    def _finish(self) -> None:
         if not self.output.called:
-            self.output.callback(output)
+            self.output.callback(self._collected)
 
 
 def _identity(word: str) -> Any:

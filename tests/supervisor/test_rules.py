@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,6 +15,8 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.errors import LaunchFailed, Refusal
+from pitelegram.ids import ProcessBirth
+from pitelegram.kernel.birth import process_birth
 from pitelegram.supervisor.environment import EnvironmentRules, pi_environment, worker_environment
 from pitelegram.supervisor.life import LADDER, TRANSITIONS, Event, Life, State
 from pitelegram.supervisor.names import worker_name
@@ -343,6 +346,32 @@ class VersionTests(SynchronousTestCase):
         self.clock.advance(20)
         self.failureResultOf(checking, LaunchFailed)
         self.assertEqual(self.spawner.processes[-1].signals, ["KILL"])
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_wrapper_that_hangs(self) -> None:
+        """What a wrapper started ends with it."""
+        started = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(started.wait)
+        self.addCleanup(started.kill)
+        born = process_birth(started.pid)
+        assert born is not None
+        below = [ProcessBirth(started.pid, born)]
+        version = PiVersion([str(self.program)], self.spawner, self.clock, lambda pid: below)
+        checking = version.check({})
+        self.clock.advance(20)
+        self.failureResultOf(checking, LaunchFailed)
+        self.assertEqual(started.wait(timeout=10), -9)
+
+    def test_somebody_holds_the_streams(self) -> None:
+        """A program that answered and ended is believed although its streams stay open."""
+        checking = self.version.check({})
+        process = self.spawner.processes[-1]
+        process.out(b"1.6.0\n")
+        process.exit(0, end=False)
+        self.assertNoResult(checking)
+        self.clock.advance(1)
+        self.successResultOf(checking)
+        self.assertTrue(process.lost)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_missing(self) -> None:
