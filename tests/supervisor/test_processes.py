@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from twisted.internet.defer import succeed
 from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
@@ -124,7 +125,7 @@ class ProcessCase(TestCase):
             stop_seconds=2.0,
         )
         threads = FakeThreads(Bindings(self.database))
-        return Supervisor(parts, threads, Roots([self.base / "home"]))
+        return Supervisor(parts, threads, Roots([self.base / "home"]), lambda key: succeed(None))
 
     def rules(self) -> EnvironmentRules:
         """What the stand-in gets."""
