@@ -8,11 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
-from twisted.application.service import Service
-from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
-from twisted.internet.task import LoopingCall
-from twisted.logger import Logger
 from zope.interface import implementer
 
 from pitelegram.delivery.interfaces import IDelivery
@@ -20,6 +16,7 @@ from pitelegram.errors import BusBadRequest, PiTelegramError, Refusal
 from pitelegram.kernel.deferring import deferred
 from pitelegram.kernel.flock import FileLock, is_free
 from pitelegram.kernel.paths import Paths
+from pitelegram.kernel.rounds import Rounds
 from pitelegram.routing.interfaces import IExpectation, IInboxProbe, INotices
 from pitelegram.store.database import Database
 from pitelegram.store.inbox import Inbox
@@ -62,7 +59,7 @@ class Leftover:
 
 
 @implementer(IInboxProbe)
-class Orphans(Service):
+class Orphans(Rounds):
     """Opens a worker's file when its lock is free and no process of it is expected.
 
     The lock is held meanwhile, so that no worker can open the file at the same time; one that
@@ -71,8 +68,6 @@ class Orphans(Service):
 
     @param name: how a binding is called in C{problems}.
     """
-
-    _log = Logger()
 
     def __init__(
         self,
@@ -84,6 +79,7 @@ class Orphans(Service):
         notices: INotices,
         name: Callable[[str], str],
     ) -> None:
+        super().__init__(clock, PERIOD)
         self._clock = clock
         self._paths = paths
         self._bindings = bindings
@@ -92,25 +88,6 @@ class Orphans(Service):
         self._notices = notices
         self._name = name
         self._left: dict[str, Leftover] = {}
-        self._loop = LoopingCall(self._round)
-        self._loop.clock = clock
-        self._looking: Deferred[None] | None = None
-
-    def startService(self) -> None:
-        """Look at all files now and then hourly."""
-        super().startService()
-        self._loop.start(PERIOD, now=True)
-
-    @deferred
-    async def stopService(self) -> None:
-        """Stop looking."""
-        Service.stopService(self)
-        if self._loop.running:
-            self._loop.stop()
-        looking = self._looking
-        if looking is not None:
-            looking.cancel()
-            await looking
 
     def problems(self) -> list[str]:
         """Return one sentence per worker that left something behind and is not expected back."""
@@ -186,23 +163,12 @@ class Orphans(Service):
             self._log.warn("a worker's file cannot be examined: {why}", why=str(error))
             return None
 
-    def _round(self) -> None:
-        if self._looking is None:
-            looking = self._look()
-            self._looking = None if looking.called else looking
-
     @deferred
-    async def _look(self) -> None:
-        try:
-            for binding in self._bindings.list():
-                if binding.kind != "daemon":
-                    await self.examine(binding.binding_key)
-        except CancelledError:
-            return
-        except Exception:
-            self._log.failure("looking for orphans failed")
-        finally:
-            self._looking = None
+    async def round(self) -> None:
+        """Look at all files of this profile's bindings."""
+        for binding in self._bindings.list():
+            if binding.kind != "daemon":
+                await self.examine(binding.binding_key)
 
     @contextlib.contextmanager
     def _opened(self, binding_key: str) -> Iterator[Database | None]:

@@ -13,6 +13,7 @@ from zope.interface import implementer
 from pitelegram.errors import StoreError
 from pitelegram.kernel.jsonio import dumps, loads
 from pitelegram.store.database import Database
+from pitelegram.store.facts import Facts
 from pitelegram.store.interfaces import IInbox
 from pitelegram.store.rows import InboxRow
 
@@ -33,7 +34,7 @@ Answers = Sequence[dict[str, Any]]
 
 @implementer(IInbox)
 @attrs.define(eq=False)
-class Inbox:
+class Inbox(Facts):
     """See L{IInbox}.
 
     @param database: the worker's store.
@@ -218,21 +219,6 @@ class Inbox:
             )
 
         return self._database.write("ledger finish", work)
-
-    def get_meta(self, key: str) -> str | None:
-        """Return a fact, None when it was never stored."""
-        rows = self._database.read("SELECT value FROM meta WHERE key = ?", (key,))
-        return rows[0]["value"] if rows else None
-
-    def set_meta(self, key: str, value: str) -> Deferred[None]:
-        """Store a fact."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value)
-            )
-
-        return self._database.write("set meta", work)
 
     def forget(self, now_ms: int) -> Deferred[int]:
         """Retention; fires with how many rows went.

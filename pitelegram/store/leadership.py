@@ -9,12 +9,13 @@ from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
 from pitelegram.store.database import Database
+from pitelegram.store.facts import Facts
 from pitelegram.store.interfaces import ILeadership
 
 
 @implementer(ILeadership)
 @attrs.define(eq=False)
-class Leadership:
+class Leadership(Facts):
     """See L{ILeadership}.
 
     @param database: the leader's store.
@@ -25,21 +26,6 @@ class Leadership:
     def acquire(self, epoch: str) -> Deferred[None]:
         """Write C{epoch} as the only one whose transactions may commit."""
         return self._database.acquire(epoch)
-
-    def get_meta(self, key: str) -> str | None:
-        """Return a fact, None when it was never stored."""
-        rows = self._database.read("SELECT value FROM meta WHERE key = ?", (key,))
-        return rows[0]["value"] if rows else None
-
-    def set_meta(self, key: str, value: str) -> Deferred[None]:
-        """Store a fact."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value)
-            )
-
-        return self._database.write("set meta", work)
 
     def audit(self, subject: str, actor: str, change: str, reason: str) -> Deferred[None]:
         """Append to the audit table (already redacted)."""

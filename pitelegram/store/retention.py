@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from twisted.application.service import Service
-from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
-from twisted.internet.task import LoopingCall
-from twisted.logger import Logger
 
 from pitelegram.errors import StoreError
 from pitelegram.kernel.deferring import deferred, sleep
+from pitelegram.kernel.rounds import Rounds
 from pitelegram.store.interfaces import IBindings, IDatabase, IJournal, ILeadership, IOutbox
 
 PERIOD = 3600.0
@@ -30,10 +27,8 @@ TOMBSTONES = 4096
 """Delivered rows go once they are both older than that and beyond the newest so many."""
 
 
-class Retention(Service):
+class Retention(Rounds):
     """Runs at start and hourly."""
-
-    log = Logger()
 
     def __init__(
         self,
@@ -44,41 +39,17 @@ class Retention(Service):
         bindings: IBindings,
         leadership: ILeadership,
     ) -> None:
+        super().__init__(clock, PERIOD)
         self._clock = clock
         self._database = database
         self._journal = journal
         self._outbox = outbox
         self._bindings = bindings
         self._leadership = leadership
-        self._round: Deferred[None] | None = None
-        self._loop = LoopingCall(self._begin)
-        self._loop.clock = clock
-
-    def startService(self) -> None:
-        """Begin."""
-        super().startService()
-        self._loop.start(PERIOD, now=True)
 
     @deferred
-    async def stopService(self) -> None:
-        """Stop between two batches."""
-        Service.stopService(self)
-        self._loop.stop()
-        running = self._round
-        if running is not None:
-            running.cancel()
-            await running
-
-    def _begin(self) -> None:
-        if self._round is None:
-            self._round = self._forget()
-            self._round.addBoth(self._ended)
-
-    def _ended(self, outcome: object) -> None:
-        self._round = None
-
-    @deferred
-    async def _forget(self) -> None:
+    async def round(self) -> None:
+        """Forget what is old enough, batch by batch; a refusal of the store ends the round."""
         now = self._database.now_ms()
         try:
             for forget in (
@@ -89,7 +60,5 @@ class Retention(Service):
             ):
                 while await forget() >= BATCH:
                     await sleep(self._clock, PAUSE)
-        except CancelledError:
-            return
         except StoreError as error:
-            self.log.warn("retention stopped for this hour: {why}", why=str(error))
+            self._log.warn("retention stopped for this hour: {why}", why=str(error))
