@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -16,12 +16,10 @@ import attrs
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
-from zope.interface import implementer
 
 from pitelegram.botapi.interfaces import IBotApi
 from pitelegram.botapi.limits import SendGate, call_in_turn
 from pitelegram.botapi.longpoll import LongPoll
-from pitelegram.bus.interfaces import ICredentials
 from pitelegram.bus.leader import BusServer
 from pitelegram.delivery.orphans import Orphans
 from pitelegram.delivery.service import DeliveryService
@@ -33,13 +31,14 @@ from pitelegram.panel.interfaces import IStatusSource
 from pitelegram.panel.panel import Panel
 from pitelegram.routing.admission import Admission
 from pitelegram.routing.busleader import BusLeader
-from pitelegram.routing.interfaces import IBindingPolicy, IExpectation
+from pitelegram.routing.credentials import Credentials
 from pitelegram.routing.owners import MessageOwners
 from pitelegram.routing.paired import Owner
 from pitelegram.routing.pairing import Pairing
 from pitelegram.routing.places import Places
 from pitelegram.routing.registry import Registry
 from pitelegram.routing.router import Router
+from pitelegram.routing.workers import Workers
 from pitelegram.store.bindings import Bindings
 from pitelegram.store.database import Database
 from pitelegram.store.journal import Journal
@@ -51,6 +50,11 @@ from pitelegram.targets import TelegramTarget
 from pitelegram.threads.loss import ThreadLoss
 from pitelegram.threads.provision import Threads
 from pitelegram.threads.titles import CONTROL_KEY
+
+RECOVERED = (
+    "⚠️ The daemon's store was damaged and has been moved to the recovery directory; a new one was"
+    " made. Workers have to be started again, and messages that had not been passed on are lost."
+)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -76,47 +80,6 @@ class Ground:
     build: str
     random_bytes: Callable[[int], bytes] = os.urandom
     monotonic: Callable[[], float] = time.monotonic
-
-
-@implementer(IBindingPolicy, IExpectation)
-class Workers:
-    """Stands for the supervisor in parts that are made before it."""
-
-    supervisor: Any = None
-
-    def managed(self, spec_id: str, spawn_id: str) -> str | None:
-        """See L{IBindingPolicy.managed}."""
-        return self.supervisor.managed(spec_id, spawn_id)  # type: ignore[no-any-return]
-
-    def name(self, spec_id: str) -> str:
-        """See L{IBindingPolicy.name}."""
-        return self.supervisor.name(spec_id)  # type: ignore[no-any-return]
-
-    def is_starting(self, binding_key: str) -> bool:
-        """See L{IExpectation.is_starting}."""
-        return self.supervisor.is_starting(binding_key)  # type: ignore[no-any-return]
-
-    def is_expected(self, binding_key: str) -> bool:
-        """See L{IExpectation.is_expected}."""
-        return self.supervisor.is_expected(binding_key)  # type: ignore[no-any-return]
-
-
-@implementer(ICredentials)
-@attrs.frozen(eq=False)
-class Credentials:
-    """The secrets that a follower may prove: the epoch's, or that of a spec's live spawn."""
-
-    _specs: Specs
-    _epoch: str
-    _secret: bytes = attrs.field(repr=False)
-
-    def secrets(self, credential: str) -> Sequence[tuple[str, bytes]]:
-        """See L{ICredentials.secrets}."""
-        if credential == "shared":
-            return [(self._epoch, self._secret)]
-        kind, _, spec_id = credential.partition(":")
-        made = self._specs.live_spawn(spec_id) if kind == "worker" else None
-        return [] if made is None else [(made.spawn_id, made.credential)]
 
 
 class LeaderService(AsyncMultiService):
@@ -310,6 +273,8 @@ class LeaderService(AsyncMultiService):
         """Start everything but the long poll; see L{begin_polling}."""
         await AsyncMultiService.startService(self)
         spawn(self.log, "the Control Thread", self.threads.ensure(CONTROL_KEY, "daemon", None))
+        if self.ground.database.recovered is not None:
+            spawn(self.log, "a notice", self.delivery.notices.post(CONTROL_KEY, RECOVERED))
 
     def begin_polling(self) -> None:
         """Poll from now on."""

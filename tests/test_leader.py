@@ -11,7 +11,7 @@ from twisted.trial.unittest import TestCase
 from pitelegram.errors import Refusal, Refused
 from pitelegram.kernel.birth import process_birth
 from pitelegram.kernel.deferring import deferred
-from pitelegram.leader import Credentials
+from pitelegram.routing.credentials import Credentials
 from pitelegram.targets import TelegramTarget
 from pitelegram.testing.bus import FakeBusFollower, a_registration
 from pitelegram.testing.leading import BOT, OWNER, SECRET, LeaderWorld
@@ -263,6 +263,29 @@ class LeadingTests(LeaderCase):
         """A managed binding is called as its worker, an attached one by its key."""
         self.assertEqual(self.leader._binding_name("spec-a"), "name-of-a")
         self.assertEqual(self.leader._binding_name("ws-1"), "ws-1")
+
+
+class RecoveredTests(TestCase):
+    """A store that was damaged."""
+
+    timeout = 30
+
+    @deferred
+    async def test_told(self) -> None:
+        """The operator reads it in the daemon's own Thread; a sound store says nothing."""
+        from twisted.internet import reactor
+
+        for damaged in (True, False):
+            world = LeaderWorld(reactor)
+            self.addCleanup(world.end)
+            world.database.recovered = world.base if damaged else None
+            await world.leader.startService()
+            await world.leader.learn_bot()
+            await world.until(lambda world=world: world.leader.places.target_of("daemon"))
+            await world.until(lambda world=world: not world.leader.outbox.live_bindings())
+            told = world.sent("was damaged")
+            self.assertEqual(len(told), int(damaged))
+            self.assertFalse(damaged and str(world.base) in told[0].params["text"])
 
 
 class CredentialTests(LeaderCase):
