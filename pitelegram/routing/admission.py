@@ -27,7 +27,7 @@ _START = re.compile(r"/start(?:@\w+)?(?:\s+(\S+))?\s*")
 class Ownership(Protocol):
     """What admission asks about the owner, and what it reports.
 
-    C{LeaderService} provides it from the settings.
+    L{pitelegram.routing.paired.Owner} provides it from the settings.
     """
 
     def owner(self) -> int | None:
