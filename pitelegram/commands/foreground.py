@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from pitelegram.commands import table
-from pitelegram.commands.leading import want_daemon
+from pitelegram.kernel import lean
 
 
 def run(args: argparse.Namespace) -> int:
     """Run until stopped; the exit code is that of the contract."""
+    lean.forbid_second_openssl()
+    lean.begin_start()
+    from pitelegram.commands.leading import want_daemon
+
     resolved = resolve(args)
     assembly = importlib.import_module("pitelegram.assembly")
     assembly.check_before_start(resolved)
@@ -67,6 +71,7 @@ def run_service(make: Callable[[], Any], log_level: str, stream: TextIO) -> int:
             application.setComponent(ILogObserver, observer)
             made.append(make())
             made[0].setServiceParent(application)
+            lean.end_start()
             return application
 
     config = ServerOptions()

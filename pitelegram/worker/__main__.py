@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pitelegram.kernel.lean import forbid_tls
+from pitelegram.kernel.lean import begin_start, forbid_tls
 
 LEVELS = ("debug", "info", "warn", "error", "critical")
 
@@ -38,6 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     if os.getpgid(0) != os.getpid() or os.getsid(0) != os.getpid():
         _leave_session()
     forbid_tls()
+    begin_start()
     from pitelegram.worker.managed import run
 
     return run(options)

@@ -18,6 +18,7 @@ from pitelegram.errors import LaunchFailed, StoreError, UnsafeFile
 from pitelegram.ids import ProcessBirth, managed_binding
 from pitelegram.kernel.birth import own_birth
 from pitelegram.kernel.flock import FileLock
+from pitelegram.kernel.lean import end_start
 from pitelegram.kernel.logs import ConsoleObserver, at_level
 from pitelegram.kernel.paths import Paths
 from pitelegram.kernel.proctree import MARK_VARIABLE
@@ -246,5 +247,6 @@ def _run_reactor(reactor: Any, service: WorkerService, database: Database) -> in
     service.finished.when().addCallback(finished)
     reactor.callWhenRunning(begin)
     reactor.addSystemEventTrigger("before", "shutdown", end)
+    end_start()
     reactor.run()
     return codes[0] if codes else EXIT_PI_ENDED
