@@ -157,14 +157,18 @@ def _telegram(settings: Settings, options: RunOptions) -> Iterator[Finding]:
 
 
 def _pi(options: RunOptions) -> Finding:
-    from pitelegram.supervisor.version import MINIMUM, PACKAGE
+    from pitelegram.supervisor.version import MINIMUM, PACKAGE, is_another, read_version
 
     wanted = ".".join(map(str, MINIMUM))
     cure = f"install {PACKAGE} {wanted} or newer, or name it with --pi"
     program = shutil.which(options.pi_command[0])
     if program is None:
         return Finding("fail", "Pi", f"{options.pi_command[0]!r} was not found", cure)
-    found = _ask_version([os.path.abspath(program), *options.pi_command[1:]])
+    words = [os.path.abspath(program), *options.pi_command[1:]]
+    said = _ask_version(words)
+    if is_another(words, said):
+        return Finding("fail", "Pi", "this is oh-my-pi, which cannot be used", cure)
+    found = read_version(said)
     if found is None:
         return Finding("fail", "Pi", "it does not tell its version", cure)
     text = "version " + ".".join(map(str, found))
@@ -174,8 +178,10 @@ def _pi(options: RunOptions) -> Finding:
 def _node(options: RunOptions) -> Finding:
     if not _runs_on_path_node(shutil.which(options.pi_command[0])):
         return Finding("ok", "Node", "the one that the Pi command brings")
+    from pitelegram.supervisor.version import read_version
+
     program = shutil.which("node")
-    found = None if program is None else _ask_version([program])
+    found = None if program is None else read_version(_ask_version([program]))
     if found is None:
         return Finding("fail", "Node", "none on PATH", "install Node 22.19 or newer")
     text = "version " + ".".join(map(str, found))
@@ -196,9 +202,8 @@ def _runs_on_path_node(program: str | None) -> bool:
     return first.startswith(b"#!") and b"env node" in first
 
 
-def _ask_version(words: list[str]) -> tuple[int, ...] | None:
-    import re
-
+def _ask_version(words: list[str]) -> str:
+    """Return what a program says to C{--version}; nothing when it cannot be asked."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     try:
         done = subprocess.run(
@@ -212,9 +217,8 @@ def _ask_version(words: list[str]) -> tuple[int, ...] | None:
             timeout=20,
         )
     except (OSError, subprocess.SubprocessError):
-        return None
-    match = re.search(r"(?<![\d.])v?(\d+)\.(\d+)\.(\d+)", done.stdout + done.stderr)
-    return tuple(int(part) for part in match.groups()) if match else None
+        return ""
+    return done.stdout + done.stderr
 
 
 def _owner(paths: Paths) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import importlib.metadata
+import logging
 import os
 import signal
 import sys
@@ -32,7 +33,7 @@ from pitelegram.errors import (
 from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.kernel.exits import EXIT_LOST, exit_code
 from pitelegram.kernel.files import set_umask
-from pitelegram.kernel.logs import JsonLinesObserver, RecentEvents
+from pitelegram.kernel.logs import JsonLinesObserver, RecentEvents, forward_stdlib
 from pitelegram.kernel.notify import notify
 from pitelegram.kernel.paths import Paths
 from pitelegram.kernel.redact import SECRETS
@@ -90,6 +91,7 @@ class Daemon(Service):
         self._starting: Deferred[None] | None = None
         self._observers: list[Any] = []
         self._lines: JsonLinesObserver | None = None
+        self._forwarder: logging.Handler | None = None
         self._meeting: Deferred[Any] | None = None
 
     # --- life ---------------------------------------------------------------------------------
@@ -122,6 +124,8 @@ class Daemon(Service):
                 self._log.failure("stopping {part} failed", part=type(part).__name__)
         for observer in self._observers:
             globalLogPublisher.removeObserver(observer)
+        if self._forwarder is not None:
+            logging.getLogger().removeHandler(self._forwarder)
         if self._lines is not None:
             self._lines.close()
 
@@ -316,6 +320,7 @@ class Daemon(Service):
         for observer in (self._lines, self.events):
             globalLogPublisher.addObserver(observer)
             self._observers.append(observer)
+        self._forwarder = forward_stdlib()
 
 
 class _Client(Service):

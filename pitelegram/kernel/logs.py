@@ -23,6 +23,7 @@ from twisted.logger import (
     formatEvent,
     formatTime,
 )
+from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from pitelegram.errors import UnsafeFile
@@ -175,9 +176,12 @@ class StdlibForwarder(logging.Handler):
     )
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Forward one record."""
+        """Forward one record, with its traceback where it has one."""
         level = next((ours for theirs, ours in self._levels if record.levelno >= theirs), None)
-        Logger(record.name).emit(level or LogLevel.debug, "{text}", text=record.getMessage())
+        event: dict[str, Any] = {"text": record.getMessage()}
+        if record.exc_info and record.exc_info[1] is not None:
+            event["log_failure"] = Failure(record.exc_info[1])
+        Logger(record.name).emit(level or LogLevel.debug, "{text}", **event)
 
 
 def forward_stdlib(level: int = logging.INFO) -> StdlibForwarder:

@@ -114,18 +114,6 @@ def read_header(path: Path) -> SessionHeader | None:
     return SessionHeader(session_id, cwd, version)
 
 
-def count_entries(path: Path) -> int:
-    """Return how many entries a session file has, its header not counted; 0 for a missing one."""
-    lines = 0
-    try:
-        with _open(path) as file:
-            while chunk := file.read(_CHUNK):
-                lines += chunk.count(b"\n")
-    except OSError:
-        return 0
-    return max(0, lines - 1)
-
-
 def mark(path: Path) -> SessionMark:
     """Return the place behind the last whole line; size 0 for a missing file."""
     try:

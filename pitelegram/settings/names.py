@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from pitelegram.errors import ConfigError
-
 RESERVED = ("main", "active")
 
 _NAME = re.compile(r"[a-z0-9]{1,32}")
@@ -14,15 +12,3 @@ _NAME = re.compile(r"[a-z0-9]{1,32}")
 def is_profile_name(text: object) -> bool:
     """Whether C{text} may name a profile: 1 to 32 of a-z and 0-9, and not a reserved word."""
     return isinstance(text, str) and _NAME.fullmatch(text) is not None and text not in RESERVED
-
-
-def check_profile_name(text: str) -> str:
-    """Return C{text}.
-
-    @raise ConfigError: it may not name a profile.
-    """
-    if not is_profile_name(text):
-        raise ConfigError(
-            "a profile name has 1 to 32 characters a-z and 0-9 and is neither main nor active"
-        )
-    return text

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -27,7 +28,28 @@ REST_SECONDS = 1.0
 
 OUTPUT_LIMIT = 16 * 1024
 
-_VERSION = re.compile(rb"(?<![\d.])v?(\d+)\.(\d+)\.(\d+)")
+_VERSION = re.compile(r"(?<![\d.])v?(\d+)\.(\d+)\.(\d+)")
+
+_ANOTHER = re.compile(r"\b(?:omp|oh-my-pi)\b", re.I)
+
+Version = tuple[int, int, int]
+
+
+def read_version(said: str) -> Version | None:
+    """Return the version in what a program said to C{--version}."""
+    match = _VERSION.search(said)
+    return None if match is None else (int(match[1]), int(match[2]), int(match[3]))
+
+
+def is_another(command: Sequence[str], said: str) -> bool:
+    """Whether a command is oh-my-pi: the same command line, higher numbers, another protocol.
+
+    @param said: what it said to C{--version}.
+    """
+    files = [Path(word) for word in command]
+    files += [Path(os.path.realpath(word)) for word in command if os.sep in word]
+    named = any(file.name == "omp" or "@oh-my-pi" in file.parts for file in files)
+    return named or _ANOTHER.search(said[:200]) is not None
 
 
 class PiVersion:
@@ -48,14 +70,14 @@ class PiVersion:
         self._command = tuple(command)
         self._spawner = spawner
         self._clock = clock
-        self._known: dict[Any, tuple[int, int, int]] = {}
+        self._known: dict[Any, Version] = {}
 
     @deferred
     async def check(self, environment: Mapping[str, str]) -> list[str]:
         """Fire with the command, its program as an absolute path.
 
-        @raise LaunchFailed: permanent when there is no such program or it is too old; not permanent
-            when it does not answer.
+        @raise LaunchFailed: permanent when there is no such program, it is too old, or another one;
+            not permanent when it does not answer.
         """
         program = shutil.which(self._command[0], path=environment.get("PATH", os.defpath))
         if program is None:
@@ -76,9 +98,7 @@ class PiVersion:
             )
         return words
 
-    async def _probe(
-        self, words: Sequence[str], environment: Mapping[str, str]
-    ) -> tuple[int, int, int]:
+    async def _probe(self, words: Sequence[str], environment: Mapping[str, str]) -> Version:
         probe = _Probe(self._clock)
         try:
             transport = self._spawner.spawnProcess(
@@ -93,10 +113,16 @@ class PiVersion:
             if limit.active():
                 limit.cancel()
             self._end(probe, transport)
-        match = _VERSION.search(output)
-        if match is None:
+        said = output.decode("utf-8", "replace")
+        if is_another(words, said):
+            wanted = ".".join(map(str, MINIMUM))
+            raise LaunchFailed(
+                f"oh-my-pi cannot be used; install {PACKAGE} {wanted} or newer", permanent=True
+            )
+        version = read_version(said)
+        if version is None:
             raise LaunchFailed("the Pi command does not tell its version (--version)")
-        return int(match[1]), int(match[2]), int(match[3])
+        return version
 
     def _end(self, probe: _Probe, transport: Any) -> None:
         """Leave nothing behind: neither the process nor what a wrapper started."""

@@ -20,8 +20,8 @@ from pitelegram.kernel.logs import (
     ConsoleObserver,
     JsonLinesObserver,
     RecentEvents,
-    StdlibForwarder,
     at_level,
+    forward_stdlib,
 )
 from pitelegram.kernel.notify import notify
 from pitelegram.kernel.redact import Secrets, redact, redact_public
@@ -249,11 +249,17 @@ class LogTests(SynchronousTestCase):
 
         globalLogPublisher.addObserver(events.append)
         self.addCleanup(globalLogPublisher.removeObserver, events.append)
-        handler = StdlibForwarder()
-        record = logging.LogRecord("lib", logging.WARNING, "f", 1, "100%% of {%s}", ("x",), None)
-        handler.emit(record)
+        handler = forward_stdlib()
+        self.addCleanup(logging.getLogger().removeHandler, handler)
+        logging.getLogger("lib").warning("100%% of {%s}", "x")
         self.assertEqual(events[-1]["log_level"], LogLevel.warn)
         self.assertEqual(events[-1]["text"], "100% of {x}")
+        try:
+            raise KeyError("k")
+        except KeyError:
+            logging.getLogger("lib").exception("broken")
+        self.assertEqual(events[-1]["log_failure"].type, KeyError)
+        self.assertEqual(len(self.flushLoggedErrors(KeyError)), 1)
 
 
 class NotifyTests(SynchronousTestCase):

@@ -16,7 +16,6 @@ from pitelegram.pi.sessions import (
     SessionMark,
     Unknown,
     after_mark,
-    count_entries,
     mark,
     outcome,
     outcomes,
@@ -96,13 +95,6 @@ class SessionTests(SynchronousTestCase):
         self.assertEqual(mark(self.path).entry, "e1")
         self.append({"x": "z" * 300_000, "id": "odd", "type": "custom"})
         self.assertEqual(mark(self.path).entry, "odd")
-
-    def test_count(self) -> None:
-        """Entries are counted without the header."""
-        self.assertEqual(count_entries(self.path), 0)
-        self.user("x")
-        self.assertEqual(count_entries(self.path), 1)
-        self.assertEqual(count_entries(Path("/no/such/file")), 0)
 
     def test_after_mark(self) -> None:
         """Only whole entries behind the mark are given."""

@@ -22,7 +22,7 @@ from pitelegram.supervisor.life import LADDER, TRANSITIONS, Event, Life, State
 from pitelegram.supervisor.names import worker_name
 from pitelegram.supervisor.policy import RestartPolicy
 from pitelegram.supervisor.roots import Roots, check_session
-from pitelegram.supervisor.version import PiVersion
+from pitelegram.supervisor.version import PiVersion, is_another
 from pitelegram.testing.spawner import FakeSpawner
 
 TOKEN = "123456:AAEhBOweik6ad9r_QXMENQjcrGbqCr4K-bc"
@@ -373,6 +373,24 @@ class VersionTests(SynchronousTestCase):
         self.successResultOf(checking)
         self.assertTrue(process.lost)
         self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_oh_my_pi(self) -> None:
+        """Its numbers are higher, but it is another program: refused for good, whatever its name."""
+        checking = self.version.check({})
+        self.spawner.processes[-1].out(b"omp/18.2.3\n")
+        self.spawner.processes[-1].exit(0)
+        failure = self.failureResultOf(checking, LaunchFailed)
+        self.assertTrue(failure.value.permanent)
+        self.assertIn("install @earendil-works/pi-coding-agent 0.84.4", str(failure.value))
+        package = self.program.parent / "node_modules" / "@oh-my-pi" / "cli.js"
+        package.parent.mkdir(parents=True, exist_ok=True)
+        package.write_text("x")
+        link = self.program.parent / "linked"
+        link.symlink_to(package)
+        self.assertTrue(is_another([str(link)], "18.2.3"))
+        self.assertTrue(is_another(["/usr/bin/bun", "/opt/omp"], "18.2.3"))
+        self.assertFalse(is_another(["/home/omp/bin/pi"], "1.6.0"))
+        self.assertFalse(is_another(["/usr/bin/pi"], "compiled 1.6.0"))
 
     def test_missing(self) -> None:
         """A command that is not there, or cannot be executed, is permanent."""
