@@ -5,14 +5,18 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import socket
 import sys
 from typing import Any, TextIO
 
 from pitelegram.commands.foreground import resolve, run_service
+from pitelegram.kernel.exits import EXIT_FAILED
 
 
 def sandbox(args: argparse.Namespace) -> int:
     """Run the local Telegram alone and print what a daemon needs to use it."""
+    if _is_taken(args.port):
+        return EXIT_FAILED
     out = sys.stdout  # the log takes the name over
 
     def make() -> Any:
@@ -47,8 +51,23 @@ def _show_addresses(service: Any, out: TextIO) -> None:
 
 def demo(args: argparse.Namespace) -> int:
     """Run sandbox, scripted model and daemon on a throw-away agent directory."""
+    if _is_taken(args.port):
+        return EXIT_FAILED
     resolved = {**resolve(args), "port": args.port}
     assembly = importlib.import_module("pitelegram.assembly")
     told = getattr(args, "log_level", None) or os.environ.get("PI_TELEGRAM_LOG_LEVEL")
     level = resolved["log_level"] if told else "warn"
     return run_service(lambda: assembly.make_demo(resolved), level, sys.stderr)
+
+
+def _is_taken(port: int) -> bool:
+    """Say so when somebody listens on a port already."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port or 0))
+        except OSError:
+            text = f"pi-telegram: port {port} is taken; give another one with --port"
+            print(text, file=sys.stderr)
+            return True
+    return False

@@ -63,13 +63,13 @@ class Demo(Service):
         from twisted.internet import reactor
 
         super().startService()
-        self._base = Path(tempfile.mkdtemp(prefix="pi-telegram-demo-"))
         self._telegram = SandboxTelegram(
             reactor, reactor, SystemRandom(), port=self._options.get("port") or 0
         )
         self._model = ScriptedModel(reactor, reactor)  # type: ignore[arg-type]
         self._telegram.startService()
         self._model.startService()
+        self._base = Path(tempfile.mkdtemp(prefix="pi-telegram-demo-"))
         project = self._base / PROJECT
         project.mkdir()
         self._daemon = self._make_daemon(self._daemon_options(), self._environ())

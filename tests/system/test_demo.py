@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import signal
+import socket
 import tempfile
 import urllib.request
 from pathlib import Path
@@ -122,3 +123,17 @@ class Demo(SystemCase):
         self.assertEqual(done.code, 0, done.out + done.err)
         self.assertEqual(list(self.temporary.glob("pi-telegram-*")), [])
         await self.system.until(lambda: not self.demo_processes(), "processes are left")
+
+    @deferred
+    async def test_taken_port(self) -> None:
+        """A port where somebody listens is named in one line, and nothing is left behind."""
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            port = listener.getsockname()[1]
+            for command in ("demo", "sandbox"):
+                done = await self.system.run(command, "--port", str(port)).finished.when()
+                self.assertEqual(done.code, 1)
+                right = f"pi-telegram: port {port} is taken; give another one with --port\n"
+                self.assertEqual((done.out, done.err), ("", right))
+        self.assertEqual(list(self.temporary.iterdir()), [])
