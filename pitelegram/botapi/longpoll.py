@@ -92,7 +92,7 @@ class LongPoll(Service):
         self._on_fenced = on_fenced
         self._recheck = recheck
         self._backoff = Backoff(1.0, 30.0, random)
-        self._phase = phase.PollPhase()
+        self._phase = phase.poll_phase()
         self._health = Health(clock, monotonic, timeout + POLL_MARGIN)
         self._waiting: Deferred[Any] | None = None
         self._discardable = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pitelegram.kernel.machine import Machine, Table
+
 STARTING = "starting"
 LONG_POLL = "long-poll"
 PERSISTING = "persisting"
@@ -28,7 +30,7 @@ CONFLICTED = "conflicted"
 STOP = "stop"
 """Asked to stop, another poller, a refused token, or a newer leader."""
 
-TABLE: dict[tuple[str, str], str] = {
+TABLE: Table = {
     (STARTING, BEGIN): LONG_POLL,
     (LONG_POLL, EMPTY): LONG_POLL,
     (LONG_POLL, BATCH): PERSISTING,
@@ -55,24 +57,10 @@ TABLE: dict[tuple[str, str], str] = {
 }
 
 
-class PollPhase:
-    """Where the long poll is.
+def poll_phase() -> Machine:
+    """Return the machine of one long poll.
 
     A failure does not end with the next attempt but with the next success: until then nobody knows
     that it is over.
     """
-
-    def __init__(self) -> None:
-        self._now = STARTING
-
-    @property
-    def now(self) -> str:
-        """The current phase, as the status document names it."""
-        return self._now
-
-    def feed(self, event: str) -> None:
-        """Move on.
-
-        @raise KeyError: if the table has no such step.
-        """
-        self._now = TABLE[self._now, event]
+    return Machine(STARTING, TABLE)

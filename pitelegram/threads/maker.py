@@ -16,6 +16,7 @@ from pitelegram.botapi.interfaces import IBotApi
 from pitelegram.errors import CertainlyUnsent, StoreFull, TelegramError, Uncertain
 from pitelegram.kernel.backoff import Backoff
 from pitelegram.kernel.deferring import sleep
+from pitelegram.kernel.machine import Machine
 from pitelegram.store.interfaces import IBindings
 from pitelegram.store.rows import Binding
 from pitelegram.targets import TelegramTarget
@@ -56,14 +57,14 @@ class Maker:
     _doubtful: Callable[[], Deferred[None]]
     _lock: DeferredLock = attrs.field(factory=DeferredLock, init=False)
     _reasons: dict[str, str] = attrs.field(factory=dict, init=False)
-    steps: dict[str, making.Making] = attrs.field(factory=dict, init=False)
+    steps: dict[str, Machine] = attrs.field(factory=dict, init=False)
 
     async def make(self, binding_key: str, reason: str = "created", fresh: bool = False) -> None:
         """Return when the binding has its Thread, or when it cannot be made now.
 
         @param fresh: no call was made for the intent that may be there.
         """
-        step = self.steps[binding_key] = making.Making()
+        step = self.steps[binding_key] = making.making()
         self._reasons[binding_key] = reason
         backoff = Backoff(1.0, 300.0, self._random)
         try:
@@ -72,9 +73,7 @@ class Maker:
         finally:
             del self.steps[binding_key], self._reasons[binding_key]
 
-    async def _step(
-        self, step: making.Making, binding_key: str, backoff: Backoff, fresh: bool
-    ) -> bool:
+    async def _step(self, step: Machine, binding_key: str, backoff: Backoff, fresh: bool) -> bool:
         """Do what comes next; returns whether something may be left to do."""
         binding = self._bindings.get(binding_key)
         if binding is None:
@@ -114,7 +113,7 @@ class Maker:
                 return
 
     async def _create(
-        self, step: making.Making, binding: Binding, chat_id: int, backoff: Backoff
+        self, step: Machine, binding: Binding, chat_id: int, backoff: Backoff
     ) -> None:
         key, title = binding.binding_key, self._title_of(binding)
         await self._stored(lambda: self._bindings.begin_provision(key, chat_id, title))
@@ -135,7 +134,7 @@ class Maker:
                 await self._settle(key, TelegramTarget(chat_id, thread_id))
             step.feed(making.MADE)
 
-    async def _answer_lost(self, step: making.Making, key: str) -> None:
+    async def _answer_lost(self, step: Machine, key: str) -> None:
         if self._intent(key) is None:
             return
         await self._stored(lambda: self._bindings.mark_ambiguous(key))
@@ -143,7 +142,7 @@ class Maker:
         await self._look_out(step, key)
 
     async def _not_made(
-        self, step: making.Making, key: str, error: TelegramError, backoff: Backoff
+        self, step: Machine, key: str, error: TelegramError, backoff: Backoff
     ) -> None:
         if self._intent(key) is None:
             return
@@ -156,7 +155,7 @@ class Maker:
             delay = max(delay, error.retry_after)
         await sleep(self._clock, delay)
 
-    async def _look_out(self, step: making.Making, key: str) -> None:
+    async def _look_out(self, step: Machine, key: str) -> None:
         """Wait for the service message; then take the intent away, so that one more is made."""
         left = LOOK_OUT
         while left > 0:

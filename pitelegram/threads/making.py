@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pitelegram.kernel.machine import Machine, Table
+
 WAITING = "waiting"
 """No owner is paired, or it is not known that the bot has Threads."""
 CREATING = "creating"
@@ -21,7 +23,7 @@ NOT_MADE = "not made"
 TIME_OUT = "time-out"
 IMPOSSIBLE = "impossible"
 
-TABLE: dict[tuple[str, str], str] = {
+TABLE: Table = {
     (WAITING, CREATE): CREATING,
     (WAITING, LOST_ANSWER): AMBIGUOUS,
     (WAITING, FOUND): BOUND,
@@ -42,20 +44,6 @@ TABLE: dict[tuple[str, str], str] = {
 }
 
 
-class Making:
-    """Where the making of one Thread is."""
-
-    def __init__(self) -> None:
-        self._now = WAITING
-
-    @property
-    def now(self) -> str:
-        """The current step."""
-        return self._now
-
-    def feed(self, event: str) -> None:
-        """Move on.
-
-        @raise KeyError: if the table has no such step.
-        """
-        self._now = TABLE[self._now, event]
+def making() -> Machine:
+    """Return the machine of making one Thread."""
+    return Machine(WAITING, TABLE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pitelegram.errors import WorkerError
+from pitelegram.kernel.machine import Machine, Table
 
 IDLE = "idle"
 """Pi has nothing to do: the next prompt may go."""
@@ -17,7 +17,7 @@ WAITING = "waiting"
 GONE = "gone"
 """Pi ended: the next process of this binding decides about what was handed."""
 
-TABLE = {
+STEPS = {
     (IDLE, "hand"): HANDING,
     (IDLE, "run"): RUNNING,
     (IDLE, "settled"): STORING,
@@ -36,31 +36,18 @@ TABLE = {
     (WAITING, "settled"): WAITING,
     (WAITING, "resume"): IDLE,
 }
+"""What happens while Pi lives."""
+
+INPUTS = frozenset(event for _, event in STEPS) | {"gone"}
+
+TABLE: Table = {
+    **STEPS,
+    **{(state, "gone"): GONE for state, _ in STEPS},
+    **{(GONE, event): GONE for event in INPUTS},
+}
 """C{(state, input) -> state}; C{gone} leads from everywhere to C{gone} and nothing leads away."""
 
 
-class HandOver:
-    """Where the hand-over stands.
-
-    @ivar state: one of the states above.
-    """
-
-    def __init__(self) -> None:
-        self.state = IDLE
-
-    def put(self, what: str) -> None:
-        """Take one input.
-
-        @raise WorkerError: it is not possible in this state.
-        """
-        if what == "gone" or self.state == GONE:
-            self.state = GONE
-            return
-        following = TABLE.get((self.state, what))
-        if following is None:
-            raise WorkerError(f"the hand-over cannot take '{what}' while it is {self.state}")
-        self.state = following
-
-    def can(self, what: str) -> bool:
-        """Whether that input is possible now."""
-        return (self.state, what) in TABLE
+def hand_over() -> Machine:
+    """Return the machine of one Pi's hand-over."""
+    return Machine(IDLE, TABLE)

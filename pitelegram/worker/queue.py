@@ -16,7 +16,7 @@ from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.pi.interfaces import IPiHost
 from pitelegram.store.interfaces import IInbox
 from pitelegram.store.rows import InboxRow
-from pitelegram.worker.handover import GONE, IDLE, RUNNING, STORING, WAITING, HandOver
+from pitelegram.worker.handover import GONE, IDLE, RUNNING, STORING, WAITING, hand_over
 from pitelegram.worker.refusals import Patience
 from pitelegram.worker.runs import Handed, RunBook
 from pitelegram.worker.settling import Settler
@@ -56,7 +56,7 @@ class Queue:
         self._mint = mint
         self._changed = changed
         self._patience = Patience(clock, random, self._resume)
-        self._machine = HandOver()
+        self._machine = hand_over()
         self._in_hand: set[int] = set()
         self._steering_refused = False
         self._open_for_work = False
@@ -71,7 +71,7 @@ class Queue:
     @property
     def state(self) -> str:
         """The state of the hand-over machine."""
-        return self._machine.state
+        return self._machine.now
 
     def open(self) -> None:
         """Pi is up: start handing."""
@@ -106,7 +106,7 @@ class Queue:
         self.held = len(rows)
         if new and self.state == WAITING:
             self._patience.stop()
-            self._machine.put("resume")
+            self._machine.feed("resume")
         if self._open_for_work:
             row = self._next(rows)
             if row is not None:
@@ -155,7 +155,7 @@ class Queue:
         run_id = self.book.begin(rpc_id).run_id if steering else rpc_id
         self._in_hand.add(row.seq)
         if not steering:
-            self._machine.put("hand")
+            self._machine.feed("hand")
         try:
             # A commit that fails leaves the row held: nothing was written to Pi.
             await self._inbox.hand(row.seq, rpc_id, run_id, *self._mark())
@@ -184,7 +184,7 @@ class Queue:
             self._in_hand.discard(row.seq)
             handed.answered = True
             if not steering and self._machine.can("accepted"):
-                self._machine.put("accepted")
+                self._machine.feed("accepted")
         else:
             self._in_hand.discard(row.seq)
             self._accepted(handed, disposition, steering)
@@ -199,10 +199,10 @@ class Queue:
             # An extension swallowed it: no run will follow, so nothing else would settle it.
             self.book.take([handed])
             if not steering:
-                self._machine.put("finished")
+                self._machine.feed("finished")
             self._store(handed.rpc_id, [handed], labels.HANDLED)
         elif not steering:
-            self._machine.put("finished" if over else "accepted")
+            self._machine.feed("finished" if over else "accepted")
             if over and not self._storing:
                 self._stored()
 
@@ -210,7 +210,7 @@ class Queue:
         if steering:
             self._steering_refused = True
             return
-        self._machine.put("refused")
+        self._machine.feed("refused")
         passing = not reason or any(word in reason.lower() for word in PASSING)
         if reason:
             self.last_refusal = reason
@@ -221,7 +221,7 @@ class Queue:
 
     def _resume(self) -> None:
         if self._machine.can("resume"):
-            self._machine.put("resume")
+            self._machine.feed("resume")
             self.kick()
 
     # --- what the Pi observer tells ------------------------------------------------------------
@@ -229,7 +229,7 @@ class Queue:
     def run_started(self) -> None:
         """Pi began to work, for whatever reason."""
         self.book.begin(self._mint())
-        self._machine.put("run")
+        self._machine.feed("run")
         self.kick()
 
     def user_message(self, text: str) -> None:
@@ -244,7 +244,7 @@ class Queue:
         """Pi is done: store the answer with the rows that were part of the run."""
         self._steering_refused = False
         run, done = self.book.close()
-        self._machine.put("settled")
+        self._machine.feed("settled")
         if run is not None and not done and run.strangers and (late := self.book.unseen()):
             # An extension rewrote a prompt of ours: it is the one that Pi took under other words.
             done = late[: run.strangers]
@@ -266,7 +266,7 @@ class Queue:
     def ended(self) -> None:
         """Pi is gone; what was handed is judged by the next process."""
         self.close()
-        self._machine.put("gone")
+        self._machine.feed("gone")
 
     # --- settling ----------------------------------------------------------------------------
 
@@ -284,7 +284,7 @@ class Queue:
 
     def _stored(self) -> None:
         if self.state == STORING and not self._storing:
-            self._machine.put("stored-running" if self.book.run else "stored")
+            self._machine.feed("stored-running" if self.book.run else "stored")
         self.kick()
 
     def overdue(self) -> bool:

@@ -25,6 +25,7 @@ from pitelegram.errors import (
     Uncertain,
 )
 from pitelegram.ids import UPDATE_KINDS
+from pitelegram.kernel.machine import NoTransition
 from pitelegram.testing.botapi import Call, FakeBotApi
 
 CONFLICT = Conflict("getUpdates", 409, "Conflict: terminated by other getUpdates request")
@@ -435,5 +436,5 @@ class PhaseTests(SynchronousTestCase):
 
     def test_unknown_step(self) -> None:
         """A step that the table lacks is an error."""
-        machine = phase.PollPhase()
-        self.assertRaises(KeyError, machine.feed, phase.STORED)
+        machine = phase.poll_phase()
+        self.assertRaises(NoTransition, machine.feed, phase.STORED)

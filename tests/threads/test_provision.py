@@ -12,6 +12,7 @@ from zope.interface.verify import verifyObject
 
 from pitelegram.delivery.interfaces import IThreadLoss
 from pitelegram.errors import CertainlyUnsent, Refusal, Refused, StoreFull, Uncertain
+from pitelegram.kernel.machine import NoTransition
 from pitelegram.store.bindings import Bindings
 from pitelegram.store.leadership import Leadership
 from pitelegram.targets import TelegramTarget
@@ -763,4 +764,4 @@ class TableTests(SynchronousTestCase):
 
     def test_unknown_step(self) -> None:
         """A step that the table lacks is an error."""
-        self.assertRaises(KeyError, making.Making().feed, making.NOT_MADE)
+        self.assertRaises(NoTransition, making.making().feed, making.NOT_MADE)
