@@ -149,7 +149,7 @@ class WorkerRig:
 
     def crash(self) -> None:
         """The process is killed: its timers and its Pi go, its store stays."""
-        for call in self.clock.getDelayedCalls():
+        for call in list(self.clock.getDelayedCalls()):
             call.cancel()
         self.parts.sessions.release()
         self.service = None

@@ -140,30 +140,17 @@ def build(
     endpoint = DaemonEndpoint(paths=paths, secret=secret)
     identity = _identity(options)
     service: WorkerService
-    environment = pi_environment(os.environ, options)
     sessions = Sessions(
         paths,
         inbox,
         identity.directory,
         identity.roots,
         lambda: service.parts.changed(),
-        session_home(paths.agent_dir, environment),
+        session_home(paths.agent_dir, pi_environment(os.environ, options)),
         lambda: _process_of(host),
     )
     command, choice = _choose(options, sessions)
-    host = RpcPiHost(
-        command,
-        identity.directory,
-        environment,
-        reactor,
-        reactor,
-        name=options.name,
-        session_file=choice.file if isinstance(choice, SessionChoice) else None,
-        lock_fd=lock.fd,
-        redact=SECRETS.redact,
-        umask=options.pi_umask,
-        spare=endpoint.owns,
-    )
+    host = _host(options, command, choice, lock, endpoint, reactor)
     service = WorkerService(
         reactor,
         inbox,
@@ -185,6 +172,29 @@ def build(
         damaged=database.recovered is not None,
     )
     return service
+
+
+def _host(
+    options: Namespace,
+    command: list[str],
+    choice: SessionChoice | LaunchFailed,
+    lock: FileLock,
+    endpoint: DaemonEndpoint,
+    reactor: Any,
+) -> RpcPiHost:
+    return RpcPiHost(
+        command,
+        Path(options.directory),
+        pi_environment(os.environ, options),
+        reactor,
+        reactor,
+        name=options.name,
+        session_file=choice.file if isinstance(choice, SessionChoice) else None,
+        lock_fd=lock.fd,
+        redact=SECRETS.redact,
+        umask=options.pi_umask,
+        spare=endpoint.owns,
+    )
 
 
 def _identity(options: Namespace) -> WorkerIdentity:

@@ -86,6 +86,8 @@ class WorkerService(Service):
             if self._damaged:
                 await parts.settler.say(f"store-{parts.report.spawn_id}", DAMAGED)
             await recover(self._inbox, parts.settler)
+            if self._ending:
+                return
             parts.submitter.startService()
             parts.watch.startService()
             self._bus.startService()

@@ -110,7 +110,7 @@ class World(RoutingCase):
             if link is not None:
                 link.leader = None
                 link.connected = False
-        for call in self.clock.getDelayedCalls():
+        for call in list(self.clock.getDelayedCalls()):
             call.cancel()
         self.build()
         self.router.startService()

@@ -7,6 +7,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from pitelegram.errors import BusBadRequest, BusUnauthorized, LinkLost, Refusal, StaleGeneration
+from pitelegram.store.inbox import Inbox
 from pitelegram.testing.worker import BINDING, CHAT, THREAD
 from tests.worker.test_queue import RigCase
 
@@ -303,6 +304,32 @@ class Ending(RigCase):
         self.rig.parts.follower.shutdown("drain", 5_000)
         self.rig.run(3)
         self.assertEqual(self.rig.exits, [0])
+
+    def test_stopped_while_it_recovers(self) -> None:
+        """A stop while old prompts are judged: Pi is not started at all, nothing goes on."""
+        rig = self.started()
+        rig.message("[[gate a]]")
+        rig.crash()
+        judged: Deferred[None] = Deferred()
+
+        class SlowInbox(Inbox):
+            """Takes its time."""
+
+            def uncertain(self, seqs: Any, answers: Any = ()) -> Deferred[None]:
+                """Wait first."""
+                return judged.addCallback(lambda _: Inbox.uncertain(self, seqs, answers))
+
+        rig.inbox = SlowInbox(rig.database)
+        (row,) = rig.inbox.rows("handed")
+        rig.start(connect=False)
+        starts: list[str] = []
+        rig.host.start = lambda: starts.append("start")
+        rig.service.stop_soon(True, 2.0)
+        rig.run(3)
+        judged.callback(None)
+        rig.run(3)
+        self.assertEqual((rig.exits, starts), ([0], []))
+        self.assertEqual(rig.clock.getDelayedCalls(), [])
 
 
 class Endpoint(RigCase):
