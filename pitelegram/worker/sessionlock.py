@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -22,8 +23,9 @@ class SessionLock:
     the session: after a worker was killed its lock is refused to others as long as that Pi lives.
     """
 
-    def __init__(self, lock: FileLock) -> None:
+    def __init__(self, lock: FileLock, path: Path) -> None:
         self._lock = lock
+        self._path = path
         self._pi: ProcessBirth | None = None
 
     @classmethod
@@ -41,26 +43,25 @@ class SessionLock:
         if inside is not None and alive(inside):
             lock.release()
             return None
-        return cls(lock)
+        return cls(lock, path)
 
     def name(self, pi: ProcessBirth | None) -> None:
         """Write down which Pi is in the session; None says nothing new."""
         if pi is None or pi == self._pi or not self._lock.held:
             return
         self._pi = pi
-        _write(self._lock.fd, dumps({"pid": pi.pid, "birth": pi.birth}))
+        os.ftruncate(self._lock.fd, 0)
+        os.pwrite(self._lock.fd, dumps({"pid": pi.pid, "birth": pi.birth}), 0)
 
     def release(self) -> None:
-        """Pi is out of the session, or gone.  Safe to repeat."""
+        """Pi is out of the session, or gone: nothing stays of the lock.  Safe to repeat.
+
+        (Whoever had opened the file just before finds that it has no name any more, and makes anew.)
+        """
         if self._lock.held:
-            if self._pi is not None:
-                _write(self._lock.fd, b"")
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path)
             self._lock.release()
-
-
-def _write(fd: int, data: bytes) -> None:
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, data, 0)
 
 
 def _read(fd: int) -> ProcessBirth | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from pitelegram.errors import LaunchFailed, Refusal
+from pitelegram.errors import LaunchFailed, Refusal, UnsafeFile
 from pitelegram.ids import ProcessBirth
 from pitelegram.kernel.paths import Paths
 from pitelegram.pi import sessions as files
@@ -193,7 +193,10 @@ class Sessions:
         return SessionChoice(file=file, warning=warning if lost else None)
 
     def _take(self, file: str) -> None:
-        lock = SessionLock.take(self._paths.session_lock(file))
+        try:
+            lock = SessionLock.take(self._paths.session_lock(file))
+        except UnsafeFile as refusal:
+            raise LaunchFailed(str(refusal), permanent=True) from None
         if lock is None:
             raise LaunchFailed(IN_USE, permanent=True)
         self._lock, self._locked = lock, file

@@ -151,7 +151,7 @@ class LockTests(SessionCase):
         again = self.take()
         assert again is not None
         again.release()
-        self.assertEqual(self.path.read_bytes(), b"")
+        self.assertEqual(list(self.rig.paths.session_locks.iterdir()), [])
 
     def test_damaged_name(self) -> None:
         """What is no name is nobody."""
@@ -160,6 +160,12 @@ class LockTests(SessionCase):
             lock = self.take()
             assert lock is not None, content
             lock.release()
+
+    def test_unsafe_lock(self) -> None:
+        """A lock file that is a link is a reason, not a crash."""
+        self.path.symlink_to(self.rig.base / "elsewhere")
+        error = self.assertRaises(LaunchFailed, self.sessions().choose, self.file("a.jsonl"), False)
+        self.assertTrue(error.permanent)
 
     def test_every_session_of_pi(self) -> None:
         """The chosen session names Pi as soon as its process exists, later ones when it is in them."""
@@ -187,5 +193,5 @@ class LockTests(SessionCase):
 
     def named(self, file: str) -> int | None:
         """Return the pid that a session's lock names."""
-        content = self.rig.paths.session_lock(file).read_bytes()
-        return json.loads(content)["pid"] if content else None
+        path = self.rig.paths.session_lock(file)
+        return json.loads(path.read_bytes())["pid"] if path.exists() else None
