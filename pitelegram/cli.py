@@ -12,19 +12,9 @@ from pitelegram.commands import parser as parsers
 EXIT_INTERRUPTED = 130
 
 
-def version() -> str:
-    """Return the installed version."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("pi-telegram")
-    except PackageNotFoundError:
-        return "0 (not installed)"
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
-    args = parsers.build(version).parse_args(argv)
+    args = parsers.build().parse_args(argv)
     module, _, name = args.handler.partition(":")
     handler = getattr(importlib.import_module(module), name)
     try:

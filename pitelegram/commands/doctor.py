@@ -99,10 +99,10 @@ def _versions() -> Finding:
     import sqlite3
 
     import twisted
-    from pitelegram.cli import version
+    from pitelegram import __version__
 
     text = (
-        f"pi-telegram {version()}, Python {platform.python_version()},"
+        f"pi-telegram {__version__}, Python {platform.python_version()},"
         f" Twisted {twisted.__version__}, SQLite {sqlite3.sqlite_version}"
     )
     if sqlite3.sqlite_version_info < (3, 37):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from typing import Any, NoReturn
 
+from pitelegram import __version__
 from pitelegram.commands import table
 
 GREETING = """\
@@ -74,10 +74,7 @@ def _run_options() -> argparse.ArgumentParser:
 class _Commands:
     """Adds sub-commands that share parents and name their handler as C{module:function}."""
 
-    def __init__(
-        self, parser: argparse.ArgumentParser, parents: list[Any], version: Callable[[], str]
-    ) -> None:
-        self.version = version
+    def __init__(self, parser: argparse.ArgumentParser, parents: list[Any]) -> None:
         self._adding = parser.add_subparsers(
             metavar="COMMAND", title="commands", parser_class=_Parser
         )
@@ -96,29 +93,24 @@ class _Commands:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         parser.set_defaults(handler=f"pitelegram.commands.{handler}", parser=parser)
-        parser.add_argument("--version", action=_ShowVersion, version=self.version)
+        _add_version(parser)
         return parser
 
 
-class _ShowVersion(argparse.Action):
-    """Prints the version, which is looked up only then."""
-
-    def __init__(self, *args: Any, version: Callable[[], str], **kwargs: Any) -> None:
-        super().__init__(*args, nargs=0, help="show the version and exit", **kwargs)
-        self._version = version
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        print(f"pi-telegram {self._version()}")
-        parser.exit()
+def _add_version(parser: argparse.ArgumentParser) -> None:
+    words = f"pi-telegram {__version__}"
+    parser.add_argument(
+        "--version", action="version", version=words, help="show the version and exit"
+    )
 
 
-def build(version: Callable[[], str]) -> argparse.ArgumentParser:
+def build() -> argparse.ArgumentParser:
     """Return the whole parser; parsed arguments carry C{handler}."""
     place = _place_options()
     parser = _parser("pi-telegram", description=GREETING, epilog=EXIT_CODES, parents=[place])
     parser.set_defaults(handler="pitelegram.commands.usage:show", parser=parser)
-    parser.add_argument("--version", action=_ShowVersion, version=version)
-    commands = _Commands(parser, [place], version)
+    _add_version(parser)
+    commands = _Commands(parser, [place])
     _daemon_commands(commands)
     _worker_commands(commands, place)
     _outbox_commands(commands, place)
@@ -176,7 +168,7 @@ def _changing() -> argparse.ArgumentParser:
 
 def _worker_commands(commands: _Commands, place: argparse.ArgumentParser) -> None:
     parser = commands.add("workers", "usage:show_and_fail", "list, start, stop and use workers")
-    workers = _Commands(parser, [place], commands.version)
+    workers = _Commands(parser, [place])
     change = [place, _changing()]
     listing = workers.add("list", "workers:show", "list the workers")
     listing.add_argument("--json", action="store_true", help="as JSON")
@@ -237,7 +229,7 @@ def _answer_command(workers: _Commands, change: list[Any]) -> None:
 
 def _outbox_commands(commands: _Commands, place: argparse.ArgumentParser) -> None:
     parser = commands.add("outbox", "usage:show_and_fail", "answers that did not arrive")
-    outbox = _Commands(parser, [place], commands.version)
+    outbox = _Commands(parser, [place])
     inspect = outbox.add("inspect", "outbox:inspect", "list parked and dead deliveries")
     inspect.add_argument("--json", action="store_true", help="as JSON")
     retry = outbox.add("retry", "outbox:retry", "deliver one again", [place, _changing()])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from zope.interface import implementer
 
+from pitelegram import __version__
 from pitelegram.control import status as documents
 from pitelegram.control.interfaces import IDaemon
 from pitelegram.errors import Refusal
@@ -68,8 +69,6 @@ class Face:
 
     def status(self) -> dict[str, Any]:
         """See L{IDaemon.status}."""
-        from pitelegram.daemon.service import version
-
         leader, daemon = self._leader, self._daemon
         settings = leader.ground.owner.watcher.settings
         polling = leader.poll.snapshot()
@@ -79,7 +78,7 @@ class Face:
             pid=os.getpid(),
             epoch=leader.ground.epoch,
             started_at_ms=int(daemon.started_at * 1000),
-            version=version(),
+            version=__version__,
             bot_username=leader.bot_username,
             bot_id=leader.ground.bot_id,
             thread_mode=leader.threads.mode(),

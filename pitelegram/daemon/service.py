@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import importlib.metadata
 import logging
 import os
 import signal
@@ -19,6 +18,7 @@ from twisted.internet.defer import CancelledError, Deferred, TimeoutError
 from twisted.logger import Logger, globalLogPublisher
 from twisted.python.failure import Failure
 
+from pitelegram import __version__
 from pitelegram.botapi.client import BotApi
 from pitelegram.botapi.network import Network
 from pitelegram.control.http import ControlServer
@@ -56,11 +56,6 @@ LOOK_AGAIN = 60.0
 """Seconds between two looks at the bot's switches."""
 
 MakeSupervisor = Callable[[LeaderService, "Daemon"], Any]
-
-
-def version() -> str:
-    """Return the installed version."""
-    return importlib.metadata.version("pi-telegram")
 
 
 @attrs.define(eq=False, slots=False)
@@ -188,7 +183,7 @@ class Daemon(Service):
             secret=ownership.secret,
             still_fresh=ownership.still_fresh,
             fatal=self.fatal,
-            build=f"pi-telegram/{version()}",
+            build=f"pi-telegram/{__version__}",
         )
         face = Face(self)
         leader = LeaderService(ground, lambda made: self.make_supervisor(made, self), face)

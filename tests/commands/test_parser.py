@@ -105,7 +105,7 @@ class ParserTests(SynchronousTestCase):
 
     def test_common_options_anywhere(self):
         """Agent directory and profile may stand before or after the command."""
-        parser = parsers.build(lambda: "1")
+        parser = parsers.build()
         for argv in (
             ["--profile", "work", "status"],
             ["status", "--profile", "work"],
@@ -124,7 +124,7 @@ class ParserTests(SynchronousTestCase):
         """Every command has a function behind it."""
         import importlib
 
-        parser = parsers.build(lambda: "1")
+        parser = parsers.build()
         samples = {
             "workers start": ["d"],
             "workers prompt": ["n", "t"],
