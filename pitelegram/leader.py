@@ -32,6 +32,7 @@ from pitelegram.panel.panel import Panel
 from pitelegram.routing.admission import Admission
 from pitelegram.routing.busleader import BusLeader
 from pitelegram.routing.credentials import Credentials
+from pitelegram.routing.downloads import Downloads
 from pitelegram.routing.owners import MessageOwners
 from pitelegram.routing.paired import Owner
 from pitelegram.routing.pairing import Pairing
@@ -137,6 +138,7 @@ class LeaderService(AsyncMultiService):
             self.router,
             self.supervisor,
             self.orphans,
+            Downloads(reactor, ground.paths.downloads, reactor.seconds),
             Retention(reactor, database, self.journal, self.outbox, self.bindings, self.leadership),
         ):
             self.addService(service)

@@ -87,6 +87,12 @@ class LeadingTests(LeaderCase):
         self.assertEqual(sent.params["message_thread_id"], target.thread_id)
 
     @deferred
+    async def test_old_downloads(self) -> None:
+        """The started leader looks after the files that it fetched for workers."""
+        directory = self.leader.ground.paths.downloads
+        self.assertIn(directory, [getattr(each, "_directory", None) for each in self.leader])
+
+    @deferred
     async def test_given_up(self) -> None:
         """A binding that is needed as proof stays; else it goes, and its last words go to Control."""
         follower = attached()
