@@ -50,10 +50,14 @@ def make_daemon(options: Mapping[str, Any], environ: Mapping[str, str] = os.envi
     from twisted.internet import reactor
 
     paths = _paths(options)
-    settings = SettingsFile(paths, environ).load(with_token=False)
+    return Daemon(paths, run_options(options), environ, make_supervisor, reactor)  # type: ignore[return-value]
+
+
+def run_options(options: Mapping[str, Any]) -> RunOptions:
+    """Return options after precedence as a record; neither environment nor file counts any more."""
     dashed = {name.replace("_", "-"): value for name, value in options.items()}
-    run = resolve_options(dashed, {}, settings)
-    return Daemon(paths, run, environ, make_supervisor, reactor)  # type: ignore[return-value]
+    roots = tuple(options["root"])  # none given means that none is left, not the default
+    return resolve_options(dashed, {}, Settings(profile=options["profile"], workers_roots=roots))
 
 
 def make_supervisor(leader: LeaderService, daemon: Daemon) -> Supervisor:

@@ -4,17 +4,49 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
-from pitelegram.assembly import environment_rules
+from pitelegram.assembly import environment_rules, run_options
 from pitelegram.kernel.paths import Paths
 from pitelegram.settings.model import Settings
 from pitelegram.settings.secret import Secret
 from pitelegram.supervisor.environment import worker_environment
+from pitelegram.tap import Options
 
 USED, NEW, OTHER = (f"{number}:{'x' * 35}" for number in (111, 222, 333))
+
+
+class RunOptionsTests(SynchronousTestCase):
+    """What was resolved stays as it is."""
+
+    def resolved(self, document: str, environ: dict[str, str]) -> Any:
+        """Resolve options with this file and these variables, and make the record."""
+        agent = Path(self.mktemp()).absolute()
+        agent.mkdir(mode=0o700)
+        (agent / "telegram.json").write_text(document)
+        options = Options({"PI_CODING_AGENT_DIR": str(agent), **environ})
+        options.parseOptions([])
+        return run_options(options.resolved())
+
+    def test_proxy_that_is_bypassed(self) -> None:
+        """A proxy of the file does not come back when the environment says that none is used."""
+        run = self.resolved(
+            '{"network": {"proxy": "http://file:1"}}',
+            {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "api.telegram.org"},
+        )
+        self.assertIsNone(run.proxy)
+
+    def test_no_roots(self) -> None:
+        """An empty list of roots allows nothing; it is not the home directory."""
+        self.assertEqual(self.resolved('{"workers": {"roots": []}}', {}).roots, ())
+
+    def test_everything_else(self) -> None:
+        """The file's values arrive."""
+        run = self.resolved('{"network": {"family": "ipv6"}, "workers": {"command": "pi x"}}', {})
+        self.assertEqual((run.network_family, run.pi_command), ("ipv6", ("pi", "x")))
 
 
 class EnvironmentRulesTests(SynchronousTestCase):
