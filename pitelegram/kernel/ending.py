@@ -62,7 +62,7 @@ class ProcessEnd:
             except OSError:
                 pass  # too many descriptors, or a kernel without them: look each second instead
             else:
-                self._descriptor = _Descriptor(fd, self._reactor, self._gone)
+                self._descriptor = _Descriptor(fd, self._reactor, self._gone, self._given_up)
         if self._alive(self.birth):
             if self._descriptor is None:
                 self._call = self._reactor.callLater(POLL_SECONDS, self._look)
@@ -76,6 +76,12 @@ class ProcessEnd:
         else:
             self._gone()
 
+    def _given_up(self) -> None:
+        """The reactor watches the descriptor no more: look each second instead."""
+        if self._descriptor is not None:
+            self._descriptor = None
+            self._look()
+
     def _gone(self) -> None:
         self.stop()
         self._ended.fire(None)
@@ -85,10 +91,11 @@ class ProcessEnd:
 class _Descriptor:
     """A process descriptor in the reactor: readable means that the process ended."""
 
-    def __init__(self, fd: int, reactor: Any, gone: Any) -> None:
+    def __init__(self, fd: int, reactor: Any, gone: Any, given_up: Any) -> None:
         self._fd = fd
         self._reactor = reactor
         self._gone = gone
+        self._given_up = given_up
         reactor.addReader(self)
 
     def fileno(self) -> int:
@@ -102,6 +109,7 @@ class _Descriptor:
     def connectionLost(self, reason: Any) -> None:
         """The reactor gave the descriptor up."""
         self.close()
+        self._given_up()
 
     def logPrefix(self) -> str:
         """Name in the reactor's own messages."""

@@ -9,8 +9,10 @@ import sys
 import time
 
 from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.interfaces import IReactorFDSet, IReactorTime
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase, TestCase
+from zope.interface import directlyProvides
 
 from pitelegram.ids import ProcessBirth
 from pitelegram.kernel.birth import is_alive, own_birth, process_birth
@@ -164,3 +166,22 @@ class EndTests(TestCase):
         clock.advance(1)
         self.assertEqual(heard, [None])
         self.assertEqual(clock.getDelayedCalls(), [])
+
+    def test_descriptor_given_up(self) -> None:
+        """When the reactor lets go of the descriptor the birth is looked at instead."""
+        clock, alive, readers = Clock(), [True], []
+        directlyProvides(clock, IReactorTime, IReactorFDSet)
+        clock.addReader, clock.removeReader = readers.append, readers.remove  # type: ignore[attr-defined]
+        watch = ProcessEnd(ProcessBirth(os.getpid(), "x"), clock, lambda birth: alive[0])
+        self.addCleanup(watch.stop)
+        if not hasattr(os, "pidfd_open"):
+            return self.assertEqual(readers, [])
+        [reader] = readers
+        reader.connectionLost(None)
+        self.assertEqual((readers, reader.fileno()), ([], -1))
+        clock.pump([1.0] * 3)
+        self.assertFalse(watch.ended)
+        alive[0] = False
+        clock.advance(1)
+        self.assertTrue(watch.ended)
+        return None
