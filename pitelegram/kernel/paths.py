@@ -226,6 +226,7 @@ class Paths:
             self.data,
             self.workers,
             self.session_locks,
+            self.spool.parent,
             self.spool,
         ):
             ensure_private_dir(directory)

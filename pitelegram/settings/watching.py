@@ -26,6 +26,7 @@ class Watcher(Service):
     steps.
 
     @param settings: what was loaded at the start.
+    @ivar problem: why the newest text of the file is not in force, None when it is.
     """
 
     _log = Logger()
@@ -38,6 +39,7 @@ class Watcher(Service):
         self._observers: list[Callable[[Settings], None]] = []
         self._call: Any = None
         self._gone = False
+        self.problem: str | None = None
 
     def subscribe(self, observer: Callable[[Settings], None]) -> None:
         """Call C{observer(settings)} after each change."""
@@ -76,8 +78,10 @@ class Watcher(Service):
         try:
             found = self._file.load(attempts=1)
         except PiTelegramError as error:
+            self.problem = str(error)
             self._log.warn("telegram.json changed and cannot be used: {reason}", reason=str(error))
             return
+        self.problem = None
         if found.recovered:
             found = attrs.evolve(
                 self.settings,

@@ -231,7 +231,10 @@ class PathsTests(FilesCase):
         (self.base / "agent").mkdir()
         (self.base / "link").symlink_to(self.base / "agent")
         paths = Paths(self.base / "link")
+        paths.spool.parent.mkdir(parents=True)
+        paths.spool.parent.chmod(0o777)
         paths.prepare()
+        self.assertEqual(mode(paths.spool.parent), 0o700)
         for directory in (paths.runtime, paths.data, paths.workers, paths.spool, paths.uploads):
             self.assertEqual(mode(directory), 0o700)
         self.assertEqual(paths.agent_dir, self.base / "agent")

@@ -455,6 +455,11 @@ class WatcherTests(SettingsCase):
         self.clock.advance(2)
         self.assertEqual(self.seen, [])
         self.assertEqual(self.watcher.settings.allowed_user_id, 7)
+        assert self.watcher.problem is not None
+        self.assertIn("cluster.leader", self.watcher.problem)
+        self.put({"profiles": {"default": {"botToken": TOKEN, "allowedUserId": 7}}})
+        self.clock.advance(2)
+        self.assertIsNone(self.watcher.problem)
 
     def test_stop(self) -> None:
         """After the stop no timer runs."""
