@@ -7,7 +7,9 @@ import signal
 from typing import Any
 
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
+from pitelegram.errors import BusError
 from pitelegram.ids import ProcessBirth
 from pitelegram.kernel.deferring import spawn
 from pitelegram.supervisor.ladder import KILL_AGAIN_SECONDS, SIGNALS, Reach, phase_seconds
@@ -80,7 +82,13 @@ class Descent:
             return
         left = int(self._seconds_to_terminate() * 1000)
         asking = follower.link.shutdown(mode, left)
+        asking.addErrback(self._not_asked)
         spawn(self._log, "asking a worker to end", asking)
+
+    def _not_asked(self, failure: Failure) -> None:
+        """Its link ended meanwhile: the next phases do without."""
+        failure.trap(BusError)
+        self._log.info("a worker was not asked to end: {reason}", reason=str(failure.value))
 
     def _seconds_to_terminate(self) -> float:
         """What is left until SIGTERM, from the phase that begins now."""

@@ -35,15 +35,17 @@ class FakeShutdownLink:
     """The part of a link that supervision uses.
 
     @ivar asked: C{(mode, deadline_ms)} of each shutdown.
+    @ivar failure: what each shutdown fails with, None for nothing.
     """
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, int]] = []
+        self.failure: Exception | None = None
 
     def shutdown(self, mode: str, deadline_ms: int) -> Deferred[None]:
         """Keep the request."""
         self.asked.append((mode, deadline_ms))
-        return succeed(None)
+        return succeed(None) if self.failure is None else fail(self.failure)
 
 
 @implementer(IFollower)

@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
-from pitelegram.errors import LaunchFailed, Refusal
+from pitelegram.errors import LaunchFailed, LinkLost, Refusal
 from pitelegram.ids import ProcessBirth
 from pitelegram.kernel.flock import FileLock
 from pitelegram.routing.interfaces import (
@@ -378,6 +378,16 @@ class CrashTests(SupervisorCase):
 
 class StopTests(SupervisorCase):
     """The ladder."""
+
+    def test_link_ends_while_it_is_asked(self) -> None:
+        """That is no fault: the phases go on, and nothing is logged as one."""
+        view, follower = self.running()
+        follower.link.failure = LinkLost("gone")
+        stopping = self.supervisor.stop(view.spec_id, "operator")
+        self.assertEqual(self.state(view), "draining")
+        self.crash(0)
+        self.assertEqual(self.successResultOf(stopping).state, "stopped")
+        self.assertEqual(self.flushLoggedErrors(), [])
 
     def test_drain(self) -> None:
         """A stop asks the worker to drain; its end is the end, and the slot is retired."""
