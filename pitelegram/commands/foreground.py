@@ -59,7 +59,9 @@ def run_service(make: Callable[[], Any], log_level: str, stream: TextIO) -> int:
     from twisted.logger import ILogObserver
     from twisted.scripts.twistd import ServerOptions, _SomeApplicationRunner
 
-    observer = _observer(stream, log_level)
+    from pitelegram.kernel.logs import ConsoleObserver, at_level
+
+    observer = at_level(ConsoleObserver(stream), log_level)
     made: list[Any] = []
 
     class Runner(_SomeApplicationRunner):  # type: ignore[misc, valid-type]
@@ -78,19 +80,6 @@ def run_service(make: Callable[[], Any], log_level: str, stream: TextIO) -> int:
     config.parseOptions(["--nodaemon", "--pidfile=", "--no_save"])
     Runner(config).run()
     return int(getattr(made[0], "exit_code", 0) or 0)
-
-
-def _observer(stream: TextIO, log_level: str) -> Any:
-    """Return the redacting observer; what Twisted itself says is shown from C{warn}, or on debug."""
-    from twisted.logger import FilteringLogObserver, LogLevel, LogLevelFilterPredicate
-
-    from pitelegram.kernel.logs import ConsoleObserver
-
-    predicate = LogLevelFilterPredicate(LogLevel.levelWithName(log_level))
-    if log_level == "info":
-        for namespace in ("twisted", "log_legacy"):
-            predicate.setLogLevelForNamespace(namespace, LogLevel.warn)
-    return FilteringLogObserver(ConsoleObserver(stream), [predicate])
 
 
 def _stream(args: argparse.Namespace, resolved: Mapping[str, Any]) -> Any:

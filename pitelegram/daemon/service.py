@@ -33,7 +33,7 @@ from pitelegram.errors import (
 from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.kernel.exits import EXIT_LOST, exit_code
 from pitelegram.kernel.files import set_umask
-from pitelegram.kernel.logs import JsonLinesObserver, RecentEvents, forward_stdlib
+from pitelegram.kernel.logs import JsonLinesObserver, RecentEvents, at_level, forward_stdlib
 from pitelegram.kernel.notify import notify
 from pitelegram.kernel.paths import Paths
 from pitelegram.kernel.redact import SECRETS
@@ -312,7 +312,8 @@ class Daemon(Service):
 
     def _observe_log(self) -> None:
         self._lines = JsonLinesObserver(self.paths.logs, self.paths.logs_previous)
-        for observer in (self._lines, self.events):
+        level = self.options.log_level
+        for observer in (at_level(self._lines, level), at_level(self.events, level)):
             globalLogPublisher.addObserver(observer)
             self._observers.append(observer)
         self._forwarder = forward_stdlib()

@@ -35,11 +35,16 @@ ROTATE_BYTES = 5 * 1024 * 1024
 FIELD_LIMIT = 500
 TRACEBACK_LIMIT = 8_000
 
+_TALKATIVE = ("twisted", "log_legacy")
+
 _SOURCE = re.compile(r'File "(?:[^"]*/)?((?:pitelegram|twisted|zope)/[^"]*|[^"/]*)"')
 
 
 def at_level(observer: Any, level: str) -> Any:
     """Return C{observer} behind a filter for C{level} (C{debug} … C{critical}) and above.
+
+    What Twisted tells about its factories and ports is let through from C{warn} on, except at
+    C{debug}: each connection would leave two lines.
 
     @raise ValueError: no such level.
     """
@@ -47,7 +52,11 @@ def at_level(observer: Any, level: str) -> Any:
         named = LogLevel.levelWithName(level)
     except Exception:
         raise ValueError(f"no log level is called {level}") from None
-    return FilteringLogObserver(observer, [LogLevelFilterPredicate(named)])
+    predicate = LogLevelFilterPredicate(named)
+    if named is LogLevel.info:
+        for namespace in _TALKATIVE:
+            predicate.setLogLevelForNamespace(namespace, LogLevel.warn)
+    return FilteringLogObserver(observer, [predicate])
 
 
 def public_event(event: dict[str, Any], secrets: Secrets = SECRETS) -> dict[str, Any]:

@@ -208,6 +208,19 @@ class LogTests(SynchronousTestCase):
         self.log.info("nobody hears")
         self.assertRaises(ValueError, at_level, ConsoleObserver(stream), "loud")
 
+    def test_twisted_about_itself(self):
+        """Factories that start are no news for the operator; their problems are, and so is all at debug."""
+        shown = {}
+        for level in ("debug", "info"):
+            shown[level] = io.StringIO()
+            self.publisher.addObserver(at_level(ConsoleObserver(shown[level]), level))
+        theirs = Logger(namespace="twisted.web.client.Factory", observer=self.publisher)
+        theirs.info("starting factory")
+        theirs.warn("a factory that fails")
+        self.assertNotIn("starting factory", shown["info"].getvalue())
+        self.assertIn("a factory that fails", shown["info"].getvalue())
+        self.assertIn("starting factory", shown["debug"].getvalue())
+
     def test_rotation(self) -> None:
         """At its size the file becomes the previous one; only one of those is kept."""
         self.file(rotate_bytes=1000)
