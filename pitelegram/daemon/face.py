@@ -176,6 +176,9 @@ class Face:
             found.append(
                 "telegram.json was not valid JSON and was moved aside; nothing is cleaned up"
             )
+        unusable = self._leader.ground.owner.watcher.problem
+        if unusable is not None:
+            found.append(f"telegram.json changed and cannot be used: {unusable}")
         ownership = self._daemon.ownership
         if ownership is not None and ownership.problem is not None:
             found.append(f"the transport lock cannot be kept fresh: {ownership.problem}")

@@ -145,6 +145,13 @@ class ReadingTests(FaceCase):
         self.assertIn("telegram.json was not valid JSON", problems)
         self.assertNotIn(str(self.world.base), problems)
 
+    def test_configuration_not_in_force(self) -> None:
+        """A changed configuration that cannot be used is said until it can."""
+        self.world.paths.telegram_json.write_text('{"cluster": {"leader": 5}}')
+        self.world.watcher.look()
+        (problem,) = [p for p in self.face.status()["problems"] if "telegram.json" in p]
+        self.assertIn("cluster.leader", problem)
+
     def test_workers(self) -> None:
         """Public by default; the local operator's fields on request."""
         self.assertEqual(self.face.workers(False), self.face.status()["workers"])
