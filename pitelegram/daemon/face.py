@@ -167,7 +167,12 @@ class Face:
         return view
 
     def _own_problems(self) -> list[str]:
-        found = []
+        leader = self._leader
+        found = [
+            f"worker {view.name} is silent, or not connected"
+            for view in leader.supervisor.views()
+            if view.state == "running" and leader.registry.is_stale(view.binding_key)
+        ]
         if self._leader.ground.database.recovered is not None:
             found.append(
                 "the store was damaged at this start; a new one was made, the old one is kept"

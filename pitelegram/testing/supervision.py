@@ -74,10 +74,12 @@ class FakeRegistry:
     """Registrations by hand.
 
     @ivar current: live followers by binding.
+    @ivar stale: bindings that are not heard of.
     """
 
     def __init__(self) -> None:
         self.current: dict[str, FakeFollower] = {}
+        self.stale: set[str] = set()
         self.observers: list[Any] = []
 
     def live(self, binding_key: str) -> Any | None:
@@ -89,8 +91,8 @@ class FakeRegistry:
         return list(self.current.values())
 
     def is_stale(self, binding_key: str) -> bool:
-        """Nobody is."""
-        return False
+        """Whom the test names."""
+        return binding_key in self.stale
 
     def subscribe(self, observer: Any) -> None:
         """Keep an observer."""

@@ -145,6 +145,18 @@ class ReadingTests(FaceCase):
         self.assertIn("telegram.json was not valid JSON", problems)
         self.assertNotIn(str(self.world.base), problems)
 
+    def test_silent_worker(self) -> None:
+        """A worker that should run and is not heard of is said; a stopped one is not."""
+        self.connect({})
+        self.assertEqual(self.silent(), [])
+        self.registry.stale = {"spec-id-alpha"}
+        (problem,) = self.silent()
+        self.assertIn("alpha", problem)
+
+    def silent(self) -> list[str]:
+        """The problems that speak of silence."""
+        return [p for p in self.face.status()["problems"] if "silent" in p]
+
     def test_configuration_not_in_force(self) -> None:
         """A changed configuration that cannot be used is said until it can."""
         self.world.paths.telegram_json.write_text('{"cluster": {"leader": 5}}')
