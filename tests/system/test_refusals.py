@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 from pitelegram.kernel.deferring import deferred
 from tests.system import SystemCase
@@ -172,3 +173,27 @@ class HostileProject(SystemCase):
         self.system.say("hello", thread)
         await self.system.answer("You said: hello", thread)
         self.assertFalse(mark.exists(), mark.read_text() if mark.exists() else "")
+
+
+class EndsInTheBackground(SystemCase):
+    """A daemon of C{start} that must end does so, and leaves its reason and exit code in its log."""
+
+    @deferred
+    async def ends(self, method: str, kind: str, seconds: float) -> None:
+        """Start, order a lasting fault, and wait for the end with code 5."""
+        started = await self.system.cli("start")
+        self.assertEqual(started.code, 0, started.err)
+        self.system.telegram.faults.add(method, kind, times=None)
+        log = self.system.agent_dir / "tmp" / "telegram" / "daemon.log"
+        await self.system.until(lambda: "(exit 5)" in log.read_text(), "the reason", seconds)
+        await self.system.until(lambda: not self.system.processes("pi-telegram run"), "the end")
+        after = await self.system.cli("status", "--json")
+        self.assertEqual((after.code, after.json()["health"]), (1, "down"))
+
+    def test_revoked_token(self) -> Any:
+        """A token that is revoked."""
+        return self.ends("*", "401", 60)
+
+    def test_lasting_conflict(self) -> Any:
+        """Another poller that stays."""
+        return self.ends("getUpdates", "409", 200)
