@@ -20,6 +20,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SLOW = ("commands", "packaging", "integration", "system")
 """Packages of tests that start daemons, browsers and installations; they run last."""
 
+WAITING = ("system",)
+"""Of these, packages whose tests mostly wait: two run at a time."""
+
 LIMIT = 20 * 60
 """Seconds that one runner may take."""
 
@@ -106,7 +109,8 @@ def main(names: list[str]) -> int:
         with ThreadPoolExecutor(2) as pool:  # the quick ones of both runners at the same time
             results = list(pool.map(lambda each: run(*each), first if quick else []))
         for name in slow:
-            results.append(run(f"trial {name}", [*trial(name), f"tests.{name}"]))
+            jobs = ["-j2"] if name in WAITING else []
+            results.append(run(f"trial {name}", [*trial(name), *jobs, f"tests.{name}"]))
     for title, code, output in results:
         if title != "pytest":
             passed += count(output, "successes", "expectedFailures")

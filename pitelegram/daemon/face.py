@@ -173,6 +173,8 @@ class Face:
             for view in leader.supervisor.views()
             if view.state == "running" and leader.registry.is_stale(view.binding_key)
         ]
+        if leader.delivery.sender.problem is not None:
+            found.append(leader.delivery.sender.problem)
         if self._leader.ground.database.recovered is not None:
             found.append(
                 "the store was damaged at this start; a new one was made, the old one is kept"

@@ -40,6 +40,12 @@ class Standing(enum.Enum):
     HALTED = "the token was refused, or another leader took over; for good"
 
 
+PROBLEMS = {
+    Standing.BLOCKED: "the owner has blocked the bot; answers wait until he lets it back in",
+    Standing.HALTED: "answers are not sent any more by this process",
+}
+
+
 @attrs.define(eq=False)
 class _Lane:
     """One binding's loop.
@@ -150,6 +156,11 @@ class Sender(Service):
         if changed:
             self.kick()
         return changed
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing is sent at all, as a sentence for the status; None when it is."""
+        return PROBLEMS.get(self._standing)
 
     def blocked(self, blocked: bool) -> None:
         """The owner blocked or unblocked the bot."""

@@ -145,6 +145,14 @@ class ReadingTests(FaceCase):
         self.assertIn("telegram.json was not valid JSON", problems)
         self.assertNotIn(str(self.world.base), problems)
 
+    def test_blocked_bot(self) -> None:
+        """A bot that its owner has blocked is said, and no longer once he lets it back in."""
+        intake = self.world.leader.delivery.intake
+        intake.blocked(True)
+        self.assertIn("blocked the bot", " ".join(self.face.status()["problems"]))
+        intake.blocked(False)
+        self.assertNotIn("blocked the bot", " ".join(self.face.status()["problems"]))
+
     def test_silent_worker(self) -> None:
         """A worker that should run and is not heard of is said; a stopped one is not."""
         self.connect({})
