@@ -150,11 +150,17 @@ def stop(args: argparse.Namespace) -> int:
         code = _stop_workers(client_of(args))
         if code != 0:
             return code
+        return stop_daemon(paths, rest="")
     return stop_daemon(paths)
 
 
-def stop_daemon(paths: Paths, seconds: float = STOP_SECONDS) -> int:
-    """Ask a live daemon to end and wait until it has; returns the exit code."""
+def stop_daemon(
+    paths: Paths, seconds: float = STOP_SECONDS, rest: str = "; running workers go on without it"
+) -> int:
+    """Ask a live daemon to end and wait until it has; returns the exit code.
+
+    @param rest: what is said about its workers once it has ended.
+    """
     from pitelegram.kernel.birth import is_alive
     from pitelegram.kernel.proctree import signal_exact
 
@@ -173,7 +179,7 @@ def stop_daemon(paths: Paths, seconds: float = STOP_SECONDS) -> int:
             return EXIT_FAILED
         time.sleep(0.05)
     paths.daemon_pid.unlink(missing_ok=True)
-    print("The daemon has stopped; running workers go on without it.")
+    print(f"The daemon has stopped{rest}.")
     return 0
 
 

@@ -58,7 +58,7 @@ def _show(document: dict[str, Any]) -> None:
     workers = document.get("workers") or []
     if workers:
         print()
-        keys = ("name", "state", "activity", "queued", "restarts", "thread_name")
+        keys = ("name", "state", "activity", "queued", "restarts", "slot")
         output.print_table(
             ["WORKER", "STATE", "ACTIVITY", "QUEUED", "RESTARTS", "THREAD"],
             [[worker.get(key) for key in keys] for worker in workers],

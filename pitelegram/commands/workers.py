@@ -24,7 +24,7 @@ _COLUMNS = (
     ("ACTIVITY", "activity"),
     ("QUEUED", "queued"),
     ("RESTARTS", "restarts"),
-    ("THREAD", "thread_name"),
+    ("THREAD", "slot"),
 )
 _PRIVATE_COLUMNS = (
     ("DIRECTORY", "directory"),
@@ -33,6 +33,13 @@ _PRIVATE_COLUMNS = (
     ("SESSION", "session_file"),
     ("LAST ERROR", "last_error"),
 )
+
+_DONE = {
+    "worker.prompt": "taken; the answer comes in its Thread",
+    "worker.steer": "taken; the answer comes in its Thread",
+    "worker.restart": "done; it is starting",
+}
+"""What is said of changes whose effect is still to come."""
 
 
 def show(args: argparse.Namespace) -> int:
@@ -114,7 +121,9 @@ def change(args: argparse.Namespace) -> int:
         values = {"provider": provider, "model": model}
     code, envelope = send_change(args, args.action, {"name": args.name}, values)
     if code == 0 and envelope is not None:
-        done = "would be asked (dry run)" if envelope["dry_run"] else "done"
+        done = _DONE.get(args.action, "done")
+        if envelope["dry_run"]:
+            done = "would be asked (dry run)"
         _say(args, f"{args.action.removeprefix('worker.').replace('_', ' ')} {args.name}: {done}.")
     return code
 

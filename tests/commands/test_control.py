@@ -22,12 +22,20 @@ class WorkerTests(ServedCase):
     async def test_list(self):
         """The list as a table, as JSON, and with private fields only when asked for."""
         self.daemon.public_workers = [
-            {"name": "blue", "state": "running", "activity": "idle", "queued": 2, "restarts": 0}
+            {
+                "name": "blue",
+                "state": "running",
+                "activity": "idle",
+                "queued": 2,
+                "restarts": 0,
+                "thread_name": "Cedar",
+                "slot": "C",
+            }
         ]
         self.daemon.private_fields = {"directory": "/projects/blue", "pid": 77}
         table = await self.cli("workers", "list")
         self.assertEqual(table.code, 0)
-        self.assertRegex(table.out, r"NAME .*\nblue +running +idle +2 +0")
+        self.assertRegex(table.out, r"NAME .*\nblue +running +idle +2 +0 +C\n")
         self.assertNotIn("\033", table.out)
         self.assertNotIn("/projects/blue", table.out)
         listed = await self.cli("workers", "list", "--json")
@@ -96,7 +104,8 @@ class WorkerTests(ServedCase):
     @deferred
     async def test_prompt_from_stdin(self):
         """C{-} reads the prompt from standard input."""
-        await self.cli("workers", "prompt", "a", "-", stdin="größer\nals".encode())
+        ended = await self.cli("workers", "prompt", "a", "-", stdin="größer\nals".encode())
+        self.assertEqual(ended.out, "prompt a: taken; the answer comes in its Thread.\n")
         self.assertEqual(self.daemon.performed[0][2], {"text": "größer\nals"})
 
     @deferred
