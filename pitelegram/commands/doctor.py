@@ -129,7 +129,9 @@ def _telegram(settings: Settings, options: RunOptions) -> Iterator[Finding]:
     from pitelegram.commands.telegram import THREADS_ON, ask_telegram
 
     if settings.bot_token is None:
-        yield Finding("fail", "token", settings.token_problem, "pi-telegram setup")
+        problem = settings.token_problem
+        cure = "" if "pi-telegram setup" in problem else "pi-telegram setup"
+        yield Finding("fail", "token", problem, cure)
         return
     token = settings.bot_token.reveal()
     way = "through the proxy" if options.proxy else "directly"

@@ -154,7 +154,10 @@ class Face:
     ) -> dict[str, Any]:
         follower = self._leader.registry.live(view.binding_key)
         if follower is None or not follower.ready:
-            raise Refusal("backend_unavailable", f"worker {view.name} is not connected now")
+            why = f"worker {view.name} is not connected now"
+            if view.state in ("stopped", "failed"):
+                why = f"worker {view.name} is {view.state}; pi-telegram workers restart starts it"
+            raise Refusal("backend_unavailable", why)
         result = await follower.link.control(request_id, command)
         return result if isinstance(result, dict) else {"result": result}
 

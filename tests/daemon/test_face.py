@@ -269,6 +269,12 @@ class DoingTests(FaceCase):
         self.connect({}, ready=False)
         self.refused("backend_unavailable", "worker.prompt", text="hi")
 
+    def test_stopped(self) -> None:
+        """For a worker that was stopped the refusal says how to start it."""
+        performed = self.perform("worker.prompt", {"name": "beta"}, text="hi")
+        refusal = self.failureResultOf(performed, Refusal).value
+        self.assertIn("is stopped; pi-telegram workers restart", str(refusal))
+
     def test_link_lost(self) -> None:
         """A lost answer is no refusal: nobody knows."""
         self.connect(LinkLost("no answer"))
