@@ -43,8 +43,17 @@ def _install(node: pathlib.Path, target: pathlib.Path) -> None:
     """Run npm; a run that hangs is ended and tried again."""
     npm = node.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     environ = dict(os.environ, PATH=f"{node.parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    words = ["install", "--no-audit", "--no-fund", "--no-save", "--loglevel=error"]
-    command = [node, npm, *words, "--prefix", target, f"{PI_PACKAGE}@{PI_VERSION}"]
+    quiet = ["--no-audit", "--no-fund", "--loglevel=error", "--no-update-notifier"]
+    command = [
+        node,
+        npm,
+        "install",
+        "--no-save",
+        *quiet,
+        "--prefix",
+        target,
+        f"{PI_PACKAGE}@{PI_VERSION}",
+    ]
     for attempt in range(1, ATTEMPTS + 1):
         try:
             subprocess.run(command, check=True, env=environ, timeout=PATIENCE)

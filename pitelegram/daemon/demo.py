@@ -28,9 +28,10 @@ WELCOME = """\
 Chat page:  {page}
 
 A first worker, {project}, is being started in a throw-away directory.
-Open the page, choose its Thread on the left and write something: its model is scripted and
-repeats what you say. [[long 9000]] or [[tool bash 'ls -la']] make it do more; /daemon in All opens
-the control panel. Ctrl-C ends everything and removes the directory.
+Open the page, choose its Thread on the left (A: Threads are called by letters) and write
+something: its model is scripted and repeats what you say. [[long 9000]] or [[tool bash 'ls -la']]
+make it do more; /daemon in All opens the control panel. Ctrl-C ends everything and removes the
+directory.
 """
 
 
