@@ -41,19 +41,22 @@ class _FamilyResolver:
 
 @implementer(IReactorPluggableNameResolver)
 class FamilyReactor:
-    """A reactor whose name resolver keeps to one address family, or avoids one."""
+    """A reactor whose name resolver keeps to one address family, or avoids one.
+
+    @ivar avoided: the address class of that family, None while none is avoided.
+    """
 
     def __init__(self, reactor: Any, family: str) -> None:
         self._reactor = reactor
         self._family = family
-        self._avoided: type | None = None
+        self.avoided: type | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._reactor, name)
 
     def avoid(self, address: Any) -> None:
         """Prefer the other family from now on, until that one stalls too."""
-        self._avoided = type(address) if isinstance(address, (IPv4Address, IPv6Address)) else None
+        self.avoided = type(address) if isinstance(address, (IPv4Address, IPv6Address)) else None
 
     @property
     def nameResolver(self) -> IHostnameResolver:
@@ -61,8 +64,8 @@ class FamilyReactor:
         resolver = self._reactor.nameResolver
         if self._family != "auto":
             return _FamilyResolver(resolver, (_TYPES[self._family],))
-        if self._avoided is not None:
-            return _Reordered(resolver, self._avoided)
+        if self.avoided is not None:
+            return _Reordered(resolver, self.avoided)
         return resolver
 
     def installNameResolver(self, resolver: IHostnameResolver) -> IHostnameResolver:

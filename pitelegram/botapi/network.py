@@ -87,9 +87,20 @@ class Network:
         self._policy = policy
         self._limit = connect_timeout
         self._resolving = FamilyReactor(reactor, family)
+        self._made: dict[tuple[Any, ...], IStreamClientEndpoint] = {}
 
     def endpointForURI(self, uri: URI) -> IStreamClientEndpoint:
-        """Return the endpoint: TCP or a tunnel through the proxy, and TLS above it for https."""
+        """Return the endpoint: TCP or a tunnel through the proxy, and TLS above it for https.
+
+        It is asked for with every request, even where a connection is kept; the same one is given
+        for the same server until another address family is avoided.
+        """
+        key = (uri.scheme, uri.host, uri.port, self._resolving.avoided)
+        if key not in self._made:
+            self._made[key] = self._make(uri)
+        return self._made[key]
+
+    def _make(self, uri: URI) -> IStreamClientEndpoint:
         host = uri.host.decode("ascii")
         endpoint = self._reach(host, uri.port)
         if uri.scheme == b"http":

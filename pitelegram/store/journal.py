@@ -53,11 +53,21 @@ class Journal:
     """
 
     _database: Database
+    _cursors: dict[int, int] = attrs.field(factory=dict, init=False)
 
     def cursor(self, bot_id: int) -> int | None:
-        """Return the next offset to poll with, None before the first batch of this bot."""
-        rows = self._database.read("SELECT next_offset FROM cursors WHERE bot_id = ?", (bot_id,))
-        return rows[0]["next_offset"] if rows else None
+        """Return the next offset to poll with, None before the first batch of this bot.
+
+        It is read once: nobody else can move it while this process leads.
+        """
+        if bot_id not in self._cursors:
+            found = self._database.read(
+                "SELECT next_offset FROM cursors WHERE bot_id = ?", (bot_id,)
+            )
+            if not found:
+                return None
+            self._cursors[bot_id] = found[0]["next_offset"]
+        return self._cursors[bot_id]
 
     def accept(
         self, bot_id: int, updates: Sequence[Incoming], next_offset: int
@@ -73,7 +83,11 @@ class Journal:
             )
             return [row for row in rows if row is not None]
 
-        return self._database.write("accept updates", work)
+        def stored(rows: list[JournalRow]) -> list[JournalRow]:
+            self._cursors[bot_id] = next_offset
+            return rows
+
+        return self._database.write("accept updates", work).addCallback(stored)
 
     def unsettled(self) -> list[JournalRow]:
         """Return all rows that are neither C{settled} nor C{failed}, oldest first."""
@@ -118,12 +132,13 @@ class Journal:
 
     def settle(self, seqs: Iterable[int]) -> Deferred[None]:
         """State C{settled}: the body goes, the bare id stays.  Settled rows stay as they are."""
-        now, wanted = self._database.now_ms(), [(seq,) for seq in seqs]
+        now = self._database.now_ms()
+        wanted = [(now, seq) for seq in seqs]
 
         def work(connection: sqlite3.Connection) -> None:
             connection.executemany(
                 "UPDATE journal SET state = 'settled', body = NULL, next_attempt_ms = NULL,"
-                f" settled_ms = {now:d}, confirmed = recipient IS NULL"
+                " settled_ms = ?, confirmed = recipient IS NULL"
                 " WHERE seq = ? AND state <> 'settled'",
                 wanted,
             )

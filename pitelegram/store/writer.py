@@ -76,6 +76,9 @@ class Committer:
         if self._fenced and group[0].epoch is None and not self._leads():
             error = Fenced("the database belongs to another leader; nothing was stored")
             return [(write, Failure(error)) for write in group]
+        if len(group) == 1:
+            # Nothing else is in the transaction that a failure would take along.
+            return [(group[0], group[0].work(self._connection))]
         return [(write, self._run_one(write)) for write in group]
 
     def _leads(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 from zope.interface.verify import verifyObject
 
 from pitelegram.store.interfaces import IJournal
@@ -45,6 +46,15 @@ class JournalContract(StoreContract):
         await journal.accept(2, [incoming(3)], 4)
         assert (journal.cursor(1), journal.cursor(2)) == (4, 4)
         assert [row.update_id for row in journal.unsettled()] == [500, 3, 3]
+
+    async def test_cursor_of_a_refused_batch(self) -> None:
+        """A batch that cannot be stored leaves rows and cursor as they were."""
+        journal = self.journal()
+        await journal.accept(1, [incoming(5)], 6)
+        broken = attrs.evolve(incoming(7), kind=None)
+        await self.refused(journal.accept(1, [incoming(6), broken], 8))
+        assert journal.cursor(1) == 6
+        assert [row.update_id for row in journal.unsettled()] == [5]
 
     async def test_pin_is_exclusive(self) -> None:
         """A pinned row can be pinned again to the same binding only, until it is released."""

@@ -19,7 +19,7 @@ from twisted.internet.ssl import PrivateCertificate, trustRootFromCertificates
 from twisted.internet.task import deferLater
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase, TestCase
-from twisted.web.client import BrowserLikePolicyForHTTPS
+from twisted.web.client import URI, BrowserLikePolicyForHTTPS
 from zope.interface import implementer
 
 from pitelegram.botapi.client import BotApi
@@ -464,3 +464,15 @@ class FamilyTests(SynchronousTestCase):
         self.assertEqual(self.resolved(reactor), ["127.0.0.1"])
         reactor.avoid(IPv4Address("TCP", "127.0.0.1", 1))
         self.assertEqual(self.resolved(reactor), ["::1"])
+
+    def test_endpoint_is_kept(self) -> None:
+        """The same server has the same endpoint, with the resolver that holds now."""
+        network = Network(self._Reactor())
+        first, other = (
+            URI.fromBytes(f"http://{host}:80/x".encode()) for host in ("a.test", "b.test")
+        )
+        kept = network.endpointForURI(first)
+        self.assertIs(network.endpointForURI(first), kept)
+        self.assertIsNot(network.endpointForURI(other), kept)
+        network._resolving.avoid(IPv6Address("TCP", "::1", 1))
+        self.assertIsNot(network.endpointForURI(first), kept)
