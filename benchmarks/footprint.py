@@ -34,11 +34,6 @@ OPENSSL = ("libssl", "libcrypto", "_rust.abi3", "_ssl.")
 """Parts of the names of what only TLS needs."""
 
 
-def started(process: psutil.Process) -> float:
-    """Return when a process began, in seconds of the wall clock (to 10 ms)."""
-    return float(process.create_time())
-
-
 def memory(process: psutil.Process) -> str:
     """Return resident and unshared memory."""
     full = process.memory_full_info()
@@ -55,11 +50,11 @@ def cpu(processes: list[psutil.Process]) -> list[float]:
     return [times.user + times.system for times in (each.cpu_times() for each in processes)]
 
 
-def registrations(system: System) -> dict[int, float]:
-    """Return when each worker registered, by pid, in seconds of the wall clock."""
+def registrations(system: System) -> list[float]:
+    """Return how many seconds each worker took, by the leader's store (to 1 ms)."""
     store = sqlite3.connect(f"file:{Paths(system.agent_dir).database}?mode=ro", uri=True)
-    rows = store.execute("SELECT pid, registered_ms FROM spawns WHERE registered_ms IS NOT NULL")
-    found = {pid: at_ms / 1000 for pid, at_ms in rows}
+    rows = store.execute("SELECT registered_ms - intended_ms FROM spawns WHERE state <> 'intended'")
+    found = [milliseconds / 1000 for (milliseconds,) in rows if milliseconds is not None]
     store.close()
     return found
 
@@ -107,10 +102,9 @@ class Footprint:
         for number in range(count):
             await self._system.start_worker(f"idle{number}")
         workers, pis = self._system.workers(), self._system.pis()
-        seen = registrations(self._system)
-        spent = [seen[each.pid] - started(each) for each in workers]
+        spent = registrations(self._system)
         print(
-            f"worker start-up, process start to registration: best {min(spent):.2f} s,"
+            f"worker start-up, intent to spawn it to its registration: best {min(spent):.2f} s,"
             f" median {statistics.median(spent):.2f} s of {len(spent)}"
         )
         await self._pause(self._options.settle)
