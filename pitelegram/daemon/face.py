@@ -7,45 +7,19 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
 from pitelegram import __version__
 from pitelegram.control import status as documents
 from pitelegram.control.interfaces import IDaemon
+from pitelegram.daemon.deeds import Deeds
 from pitelegram.errors import Refusal
-from pitelegram.kernel.deferring import deferred
 from pitelegram.leader import LeaderService
 from pitelegram.panel.interfaces import IStatusSource
-from pitelegram.supervisor.interfaces import WorkerView
 
 if TYPE_CHECKING:
     from pitelegram.daemon.service import Daemon
-
-ACTOR = "operator"
-
-CONTROLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "worker.prompt": lambda args: {"type": "prompt", "message": args["text"]},
-    "worker.steer": lambda args: {"type": "steer", "message": args["text"]},
-    "worker.abort": lambda args: {"type": "abort"},
-    "worker.clear_queue": lambda args: {"type": "clear_queue"},
-    "worker.get_state": lambda args: {"type": "get_state"},
-    "worker.new_session": lambda args: {"type": "new_session"},
-    "worker.compact": lambda args: (
-        {"type": "compact", "customInstructions": args["instructions"]}
-        if args.get("instructions")
-        else {"type": "compact"}
-    ),
-    "worker.set_model": lambda args: {
-        "type": "set_model",
-        "provider": args["provider"],
-        "modelId": args["model"],
-    },
-    "worker.set_thinking_level": lambda args: {
-        "type": "set_thinking_level",
-        "level": args["level"],
-    },
-}
-"""Actions that are passed to the worker, as the bus wants them."""
 
 
 @implementer(IDaemon, IStatusSource)
@@ -57,6 +31,7 @@ class Face:
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
+        self._deeds = Deeds(lambda: self._leader)
 
     @property
     def _leader(self) -> LeaderService:
@@ -120,54 +95,13 @@ class Face:
 
     # --- doing --------------------------------------------------------------------------------
 
-    @deferred
-    async def perform(
+    def perform(
         self, action: str, target: dict[str, Any], args: dict[str, Any], request_id: str
-    ) -> dict[str, Any]:
+    ) -> Deferred[dict[str, Any]]:
         """See L{IDaemon.perform}."""
-        supervisor = self._leader.supervisor
-        if action == "worker.start":
-            return named(await supervisor.start(args["directory"], ACTOR))
-        if action == "outbox.retry":
-            if not await self._leader.delivery.intake.again(args["key"]):
-                raise Refusal("not_found", "no parked or refused delivery has that key")
-            return {"key": args["key"]}
-        if not target:
-            raise Refusal("backend_unsupported", "this daemon cannot do that")
-        view = self._view(target)
-        if action == "resolve_target":
-            return named(view)
-        if action == "worker.stop":
-            return named(await supervisor.stop(view.spec_id, ACTOR))
-        if action == "worker.restart":
-            return named(await supervisor.restart(view.spec_id, ACTOR))
-        if action == "worker.forget":
-            await supervisor.forget(view.spec_id, ACTOR)
-            return named(view)
-        if action in CONTROLS:
-            return await self._control(view, request_id, CONTROLS[action](args))
-        raise Refusal("backend_unsupported", "this daemon cannot do that")
+        return self._deeds.perform(action, target, args, request_id)
 
-    @deferred
-    async def _control(
-        self, view: WorkerView, request_id: str, command: dict[str, Any]
-    ) -> dict[str, Any]:
-        follower = self._leader.registry.live(view.binding_key)
-        if follower is None or not follower.ready:
-            why = f"worker {view.name} is not connected now"
-            if view.state in ("stopped", "failed"):
-                why = f"worker {view.name} is {view.state}; pi-telegram workers restart starts it"
-            raise Refusal("backend_unavailable", why)
-        result = await follower.link.control(request_id, command)
-        return result if isinstance(result, dict) else {"result": result}
-
-    def _view(self, target: dict[str, Any]) -> WorkerView:
-        view: WorkerView | None = self._leader.supervisor.find(
-            name=target.get("name"), worker_id=target.get("worker_id")
-        )
-        if view is None:
-            raise Refusal("unknown_worker", "no worker has that name or id")
-        return view
+    # --- inside -------------------------------------------------------------------------------
 
     def _own_problems(self) -> list[str]:
         leader = self._leader
@@ -193,8 +127,3 @@ class Face:
         if ownership is not None and ownership.problem is not None:
             found.append(f"the transport lock cannot be kept fresh: {ownership.problem}")
         return found
-
-
-def named(view: WorkerView) -> dict[str, Any]:
-    """Return a worker as the result of a command."""
-    return {"worker_id": view.worker_id, "name": view.name, "state": view.state}

@@ -12,7 +12,8 @@ from zope.interface.verify import verifyObject
 
 from pitelegram.control.interfaces import IDaemon
 from pitelegram.control.requests import ACTIONS
-from pitelegram.daemon.face import CONTROLS, Face
+from pitelegram.daemon.deeds import CONTROLS
+from pitelegram.daemon.face import Face
 from pitelegram.errors import LinkLost, Refusal
 from pitelegram.ids import ProcessBirth
 from pitelegram.kernel.deferring import deferred
