@@ -30,3 +30,15 @@ class Facts:
             )
 
         return self._database.write("set meta", work)
+
+    def keep_meta(self, key: str, value: str) -> Deferred[str]:
+        """Store a fact unless it is there already; fires with the one that stands, once committed."""
+
+        def work(connection: sqlite3.Connection) -> str:
+            connection.execute(
+                "INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)", (key, value)
+            )
+            row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+            return str(row["value"])
+
+        return self._database.write("keep meta", work)

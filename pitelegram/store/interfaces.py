@@ -54,6 +54,13 @@ class ILeadership(Interface):
     def set_meta(key: str, value: str) -> Deferred[None]:
         """Store a fact."""
 
+    def keep_meta(key: str, value: str) -> Deferred[str]:
+        """Store a fact unless it is there already; fires with the one that stands.
+
+        For what is made once, however many ask at the same time: C{host_id},
+        C{installation_digest}.
+        """
+
     def audit(subject: str, actor: str, change: str, reason: str) -> Deferred[None]:
         """Append to the audit table (already redacted)."""
 

@@ -71,6 +71,14 @@ class LeadershipContract(StoreContract):
         await leadership.set_meta("host_id", "b")
         assert leadership.get_meta("host_id") == "b"
 
+    async def test_kept_meta(self) -> None:
+        """A fact that is made once stays, and everybody who asks at the same time gets that one."""
+        leadership = Leadership(self.open("leader"))
+        first, second = leadership.keep_meta("host_id", "a"), leadership.keep_meta("host_id", "b")
+        assert (await first, await second) == ("a", "a")
+        assert await leadership.keep_meta("host_id", "c") == "a"
+        assert leadership.get_meta("host_id") == "a"
+
     async def test_audit(self) -> None:
         """An audit line is appended; an actor that is not known is refused."""
         database = self.open("leader")
