@@ -130,6 +130,8 @@ def _worker_moved(leader: LeaderService, view: Any) -> None:
     """A worker changed its state: what waits for it may go, what it left is looked at."""
     leader.router.kick(view.binding_key)
     leader.threads.kick()
+    if view.state in ("spawning", "adopting"):
+        spawn(leader.log, "the key of the installation", leader.continuity.prepare())
     if view.state in ("stopped", "failed"):
         spawn(leader.log, "looking into a worker's file", leader.orphans.examine(view.binding_key))
 

@@ -38,6 +38,13 @@ class UnsafeFile(PiTelegramError):
         self.code = code
 
 
+class InstallationUnavailable(PiTelegramError):
+    """The installation key cannot be used.  Always this one sentence: no cause, no place."""
+
+    def __init__(self) -> None:
+        super().__init__("installation identity is unavailable")
+
+
 class OwnershipError(PiTelegramError):
     """The transport lock cannot be taken or kept."""
 

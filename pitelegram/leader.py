@@ -27,6 +27,8 @@ from pitelegram.errors import PiTelegramError, Refusal, TelegramError
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.kernel.paths import Paths
 from pitelegram.kernel.services import AsyncMultiService
+from pitelegram.ownership.continuity import Continuity
+from pitelegram.ownership.installation import Installation
 from pitelegram.panel.interfaces import IStatusSource
 from pitelegram.panel.panel import Panel
 from pitelegram.routing.admission import Admission
@@ -112,6 +114,13 @@ class LeaderService(AsyncMultiService):
         self.specs = Specs(database)
         self.bindings = Bindings(database)
         self.outbox = Outbox(database)
+        self.continuity = Continuity(
+            Installation(data=ground.paths.data, random_bytes=ground.random_bytes),
+            ground.paths.profile,
+            self.leadership,
+            ground.random_bytes,
+            ground.monotonic,
+        )
         self.workers = Workers()
         self.gate = SendGate(reactor, ground.monotonic)
         self.places = Places(self.bindings)

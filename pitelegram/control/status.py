@@ -25,6 +25,7 @@ class Facts:
     """Everything the document is made of.  Times are milliseconds since the epoch.
 
     @ivar threads: binding key to C{(thread_name, slot)}.
+    @ivar continuity: binding key to its public C{stable_key} and version; absent or empty for none.
     @ivar not_receiving_since_ms: None while receiving.
     @ivar problems: sentences of the parts that have one, already public.
     """
@@ -48,6 +49,7 @@ class Facts:
     attached: int
     problems: Sequence[str] = ()
     storage_pressure: dict[str, Any] = attrs.field(factory=dict)
+    continuity: dict[str, dict[str, Any]] = attrs.field(factory=dict)
 
 
 def document(facts: Facts) -> dict[str, Any]:
@@ -77,7 +79,11 @@ def document(facts: Facts) -> dict[str, Any]:
         "journal": _counts(facts.journal, ("pending", "held", "retry_wait", "failed")),
         "outbox": _counts(facts.outbox, ("pending", "sending", "uncertain", "dead_letter")),
         "workers": [
-            worker(view, *facts.threads.get(view.binding_key, (None, None)))
+            worker(
+                view,
+                *facts.threads.get(view.binding_key, (None, None)),
+                facts.continuity.get(view.binding_key, {}),
+            )
             for view in facts.workers
         ],
         "attached": {"count": facts.attached},
@@ -87,7 +93,9 @@ def document(facts: Facts) -> dict[str, Any]:
     }
 
 
-def worker(view: WorkerView, thread_name: str | None, slot: str | None) -> dict[str, Any]:
+def worker(
+    view: WorkerView, thread_name: str | None, slot: str | None, meta: dict[str, Any]
+) -> dict[str, Any]:
     """Return one worker's public part."""
     return {
         "name": view.name,
@@ -97,7 +105,7 @@ def worker(view: WorkerView, thread_name: str | None, slot: str | None) -> dict[
         "restarts": view.restarts,
         "thread_name": thread_name,
         "slot": slot,
-        "meta": {},
+        "meta": meta,
     }
 
 

@@ -15,6 +15,7 @@ from pitelegram.control import status as documents
 from pitelegram.control.interfaces import IDaemon
 from pitelegram.daemon.deeds import Deeds
 from pitelegram.errors import Refusal
+from pitelegram.ids import managed_binding
 from pitelegram.leader import LeaderService
 from pitelegram.panel.interfaces import IStatusSource
 
@@ -65,6 +66,9 @@ class Face:
             workers=leader.supervisor.views(),
             threads={b.binding_key: (b.thread_name, b.slot) for b in leader.bindings.list()},
             attached=sum(1 for f in leader.registry.followers() if f.kind == "attached"),
+            continuity=leader.continuity.metas(
+                {managed_binding(spec.spec_id): spec.slot_id for spec in leader.specs.list()}
+            ),
             problems=[*leader.orphans.problems(), *settings.problems, *self._own_problems()],
         )
         return documents.document(facts)
@@ -112,6 +116,8 @@ class Face:
         ]
         if leader.delivery.sender.problem is not None:
             found.append(leader.delivery.sender.problem)
+        if leader.continuity.problem is not None:
+            found.append(leader.continuity.problem)
         if self._leader.ground.database.recovered is not None:
             found.append(
                 "the store was damaged at this start; a new one was made, the old one is kept"

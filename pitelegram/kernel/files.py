@@ -64,8 +64,8 @@ def ensure_private_dir(path: Path) -> None:
     @raise UnsafeFile: something else, or somebody else's, is there.
     """
     path = Path(path)
-    with _refusals():
-        _refuse_links(path.parent)
+    with refusals():
+        refuse_links(path.parent)
         with contextlib.suppress(FileExistsError):  # of another type; the next step says so
             path.parent.mkdir(mode=DIR_MODE, parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
@@ -94,8 +94,8 @@ def open_private(path: Path, flags: int) -> int:
     @raise UnsafeFile: C{missing_entry}, C{entry_exists} (C{O_EXCL}), or the policy refuses it.
     """
     path = Path(path)
-    with _refusals():
-        _refuse_links(path.parent)
+    with refusals():
+        refuse_links(path.parent)
         safe = flags & ~os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         fd = os.open(path, safe, FILE_MODE)
         try:
@@ -119,7 +119,7 @@ def read_private(path: Path, limit: int = 64 * 1024 * 1024) -> bytes | None:
         if refusal.code == "missing_entry":
             return None
         raise
-    with os.fdopen(fd, "rb") as file, _refusals():
+    with os.fdopen(fd, "rb") as file, refusals():
         data = file.read(limit + 1)
     if len(data) > limit:
         raise unsafe("operation_failed")
@@ -133,8 +133,8 @@ def write_private(path: Path, data: bytes, durable: bool = True) -> None:
     @raise UnsafeFile: what stands there is not a regular file of ours, or the disk refuses.
     """
     path = Path(path)
-    with _refusals():
-        _refuse_links(path.parent)
+    with refusals():
+        refuse_links(path.parent)
         _refuse_foreign(path)
         temporary = path.with_name(f"{path.name}.tmp-{os.getpid()}-{uuid.uuid4().hex}")
         fd = os.open(
@@ -182,7 +182,7 @@ def runtime_socket_path(intended: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _refusals() -> Iterator[None]:
+def refusals() -> Iterator[None]:
     """Turn operating system errors into refusals without their paths."""
     try:
         yield
@@ -190,8 +190,11 @@ def _refusals() -> Iterator[None]:
         raise unsafe(_ERRNO_CODES.get(error.errno or 0, "operation_failed")) from None
 
 
-def _refuse_links(path: Path) -> None:
-    """Refuse a link on the way unless it is the system's own (C{/var -> private/var} and such)."""
+def refuse_links(path: Path) -> None:
+    """Refuse a link on the way unless it is the system's own (C{/var -> private/var} and such).
+
+    @raise UnsafeFile: C{wrong_type}.
+    """
     for component in (path, *path.parents):
         try:
             info = os.lstat(component)
@@ -207,31 +210,32 @@ def _is_systems(link: Path, info: os.stat_result) -> bool:
 
 def _refuse_foreign(path: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
-        info = os.lstat(path)
-        if not stat.S_ISREG(info.st_mode):
-            raise unsafe("wrong_type")
-        if info.st_uid != os.geteuid():
-            raise unsafe("wrong_owner")
+        check_owned(os.lstat(path), stat.S_ISREG)
 
 
-def _check_and_narrow(fd: int, right_type: Callable[[int], bool], allowed: int) -> None:
-    info = os.fstat(fd)
+def check_owned(info: os.stat_result, right_type: Callable[[int], bool]) -> None:
+    """Refuse what is of another type or belongs to somebody else.
+
+    @raise UnsafeFile: C{wrong_type} or C{wrong_owner}.
+    """
     if not right_type(info.st_mode):
         raise unsafe("wrong_type")
     if info.st_uid != os.geteuid():
         raise unsafe("wrong_owner")
+
+
+def _check_and_narrow(fd: int, right_type: Callable[[int], bool], allowed: int) -> None:
+    info = os.fstat(fd)
+    check_owned(info, right_type)
     mode = stat.S_IMODE(info.st_mode)
     if mode & ~allowed:
         os.fchmod(fd, mode & allowed)
 
 
 def _check_only(path: Path, right_type: Callable[[int], bool], allowed: int) -> None:
-    with _refusals():
-        _refuse_links(path.parent)
+    with refusals():
+        refuse_links(path.parent)
         info = os.lstat(path)
-    if not right_type(info.st_mode):
-        raise unsafe("wrong_type")
-    if info.st_uid != os.geteuid():
-        raise unsafe("wrong_owner")
+    check_owned(info, right_type)
     if stat.S_IMODE(info.st_mode) & ~allowed:
         raise unsafe("insecure_mode")
