@@ -24,6 +24,8 @@ from pitelegram.bus.leader import BusServer
 from pitelegram.delivery.orphans import Orphans
 from pitelegram.delivery.service import DeliveryService
 from pitelegram.errors import PiTelegramError, Refusal, TelegramError
+from pitelegram.ids import ProcessBirth
+from pitelegram.kernel.birth import is_alive
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.kernel.paths import Paths
 from pitelegram.kernel.services import AsyncMultiService
@@ -31,25 +33,34 @@ from pitelegram.ownership.continuity import Continuity
 from pitelegram.ownership.installation import Installation
 from pitelegram.panel.interfaces import IStatusSource
 from pitelegram.panel.panel import Panel
+from pitelegram.panel.switches import CleanupSwitches
 from pitelegram.routing.admission import Admission
 from pitelegram.routing.busleader import BusLeader
 from pitelegram.routing.credentials import Credentials
 from pitelegram.routing.downloads import Downloads
+from pitelegram.routing.inactivity import Inactivity
 from pitelegram.routing.owners import MessageOwners
 from pitelegram.routing.paired import Owner
 from pitelegram.routing.pairing import Pairing
 from pitelegram.routing.places import Places
 from pitelegram.routing.registry import Registry
 from pitelegram.routing.router import Router
+from pitelegram.routing.witness import Witness
 from pitelegram.routing.workers import Workers
+from pitelegram.store.attachments import Attachments
 from pitelegram.store.bindings import Bindings
+from pitelegram.store.cleanups import Cleanups
 from pitelegram.store.database import Database
 from pitelegram.store.journal import Journal
 from pitelegram.store.leadership import Leadership
 from pitelegram.store.outbox import Outbox
+from pitelegram.store.pickers import Pickers
 from pitelegram.store.retention import Retention
 from pitelegram.store.specs import Specs
 from pitelegram.targets import TelegramTarget
+from pitelegram.threads.attaching import Attaching
+from pitelegram.threads.cleanup import Cleanup
+from pitelegram.threads.janitor import Janitor
 from pitelegram.threads.loss import ThreadLoss
 from pitelegram.threads.provision import Threads
 from pitelegram.threads.titles import CONTROL_KEY
@@ -83,6 +94,7 @@ class Ground:
     build: str
     random_bytes: Callable[[int], bytes] = os.urandom
     monotonic: Callable[[], float] = time.monotonic
+    birth_lives: Callable[[ProcessBirth], bool] = is_alive
 
 
 class LeaderService(AsyncMultiService):
@@ -128,6 +140,7 @@ class LeaderService(AsyncMultiService):
         self._make_threads()
         self._make_delivery()
         self._make_bus()
+        self._make_cleanup()
         self.supervisor = self.workers.supervisor = make_supervisor(self)
         self.panel = Panel(
             api=ground.api,
@@ -137,6 +150,10 @@ class LeaderService(AsyncMultiService):
             delivery=self.delivery.intake,
             notices=self.delivery.notices,
             source=status,
+            directories=self.supervisor.directories,
+            pickers=Pickers(database),
+            attaching=Attaching(self.threads, self.bindings, Attachments(database)),
+            cleanup=self.cleanup,
         )
         self._make_routing()
         self.threads.subscribe(self._target_changed)
@@ -147,6 +164,7 @@ class LeaderService(AsyncMultiService):
             self.router,
             self.supervisor,
             self.orphans,
+            self.janitor,
             Downloads(reactor, ground.paths.downloads, reactor.seconds),
             Retention(reactor, database, self.journal, self.outbox, self.bindings, self.leadership),
         ):
@@ -213,6 +231,7 @@ class LeaderService(AsyncMultiService):
             self.workers,
             ground.reactor,
             ground.random_bytes,
+            Witness(self.specs).check,
         )
         self.bus_leader = BusLeader(
             epoch=ground.epoch,
@@ -237,6 +256,33 @@ class LeaderService(AsyncMultiService):
             ground.reactor,
             ground.random_bytes,
             ground.build,
+        )
+
+    def _make_cleanup(self) -> None:
+        ground = self.ground
+        self.inactivity = Inactivity(
+            ground.paths, self.bindings, self.workers, self.registry, ground.birth_lives
+        )
+        switches = CleanupSwitches(ground.owner.file, ground.owner.watcher, ground.reactor)
+        self.cleanup = Cleanup(
+            api=ground.api,
+            store=Cleanups(ground.database),
+            bindings=self.bindings,
+            observers=self.threads.observers,
+            protects=self.inactivity.protects,
+            fresh_id=lambda: ground.random_bytes(8).hex(),
+            now_ms=ground.database.now_ms,
+            read_switches=switches.read,
+            write_switch=switches.flip,
+        )
+        self.janitor = Janitor(
+            ground.reactor,
+            self.bindings,
+            self.cleanup,
+            self.inactivity.lives,
+            switches.trusted,
+            self.delivery.notices,
+            ground.database.now_ms,
         )
 
     def _make_routing(self) -> None:

@@ -154,6 +154,7 @@ class LeadingTests(LeaderCase):
     async def test_button_once(self) -> None:
         """A callback is executed once, although its update comes in two guises."""
         press = self.world.press("ptd:y:id-alpha", 60)
+        await self.leader.bindings.remember_messages(OWNER, [60], "daemon", True)
         await self.world.receive(press)
         again = {**press, "update_id": press["update_id"] + 1}
         await self.world.receive(again)

@@ -78,7 +78,7 @@ def menu(note: str = "") -> Screen:
         _noted("🛠️ Daemon control", note),
         (
             (Button("👷 Workers", "ptd:w:0"), Button("📁 New worker…", "ptd:b")),
-            (Button("ℹ️ Status", "ptd:t"),),
+            (Button("ℹ️ Status", "ptd:t"), Button("🧹 Threads", "ptd:th")),
             (Button("✖️ Close", "ptd:x"),),
         ),
     )
@@ -89,12 +89,9 @@ def closed() -> Screen:
     return Screen("✖️ Control panel closed.")
 
 
-def new_worker() -> Screen:
-    """How a worker is started."""
-    return Screen(
-        "📁 New worker\n\nOn the computer, in any terminal:\n\npi-telegram workers start DIRECTORY",
-        ((BACK_BUTTON, MENU_BUTTON),),
-    )
+def closing(text: str) -> Screen:
+    """A short answer, with the way to the menu."""
+    return Screen(text, ((MENU_BUTTON,),))
 
 
 def workers(views: Sequence[WorkerView], page: int = 0, note: str = "") -> Screen:

@@ -120,6 +120,13 @@ class Bindings:
         """Remember since when no process of the binding lives; None: one does."""
         return self._change(binding_key, inactive_since_ms=since_ms)
 
+    def inactive(self) -> dict[str, int]:
+        """Return since when (ms) the bindings without a living process have none, by key."""
+        rows = self._database.read(
+            "SELECT binding_key, inactive_since_ms FROM bindings WHERE inactive_since_ms IS NOT NULL"
+        )
+        return {row["binding_key"]: row["inactive_since_ms"] for row in rows}
+
     def forget(self, binding_key: str) -> Deferred[None]:
         """Delete the binding, its registration and its intent; nobody is left to confirm to."""
 

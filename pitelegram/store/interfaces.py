@@ -137,6 +137,9 @@ class ISpecs(Interface):
 
     def by_directory(directory: str) -> Spec | None: ...
 
+    def recent() -> list[str]:
+        """The directories of all specs, the last changed first."""
+
     def create(spec_id: str, name: str, directory: str) -> Deferred[Spec]:
         """A new, stopped spec."""
 
@@ -196,6 +199,9 @@ class IBindings(Interface):
     def clear_target(binding_key: str, expected: tuple[int, int | None]) -> Deferred[bool]: ...
 
     def set_inactive(binding_key: str, since_ms: int | None) -> Deferred[None]: ...
+
+    def inactive() -> dict[str, int]:
+        """Since when (ms) bindings without a living process have none, by key."""
 
     def forget(binding_key: str) -> Deferred[None]: ...
 

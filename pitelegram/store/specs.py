@@ -51,6 +51,11 @@ class Specs:
         """Return the spec of that (real) directory."""
         return next(iter(self._find("WHERE directory = ?", (directory,))), None)
 
+    def recent(self) -> builtins.list[str]:
+        """Return the directories of all specs, the last changed first."""
+        rows = self._database.read("SELECT directory FROM specs ORDER BY changed_ms DESC, name")
+        return [row["directory"] for row in rows]
+
     def create(self, spec_id: str, name: str, directory: str) -> Deferred[Spec]:
         """Store a new, stopped spec.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 from twisted.internet.defer import Deferred
-from zope.interface import Interface
+from zope.interface import Attribute, Interface
 
 
 @attrs.frozen(kw_only=True)
@@ -36,6 +36,8 @@ class WorkerView:
 
 class ISupervisor(Interface):
     """Starts, watches and stops managed workers (C{supervisor.supervisor.Supervisor}, a Service)."""
+
+    directories = Attribute("L{pitelegram.panel.interfaces.IDirectories} in which it may start one.")
 
     def start(directory: str, actor: str) -> Deferred[WorkerView]:
         """An operator's start.  Fires when the process exists.

@@ -19,6 +19,7 @@ from pitelegram.routing.interfaces import (
     IRegistryObserver,
 )
 from pitelegram.store.rows import Spec
+from pitelegram.supervisor.directories import Directories
 from pitelegram.supervisor.interfaces import ISupervisor, WorkerView
 from pitelegram.supervisor.keeper import Keeper
 from pitelegram.supervisor.life import RESTING, State
@@ -56,6 +57,7 @@ class Supervisor(Service):
         self._give_up = give_up
         self._threads = threads
         self._roots = roots
+        self.directories = Directories(roots, parts.specs.recent)
         self._keepers: dict[str, Keeper] = {}
         self._observers: list[Callable[[WorkerView], None]] = []
         self._starting: set[str] = set()

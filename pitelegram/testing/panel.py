@@ -10,7 +10,9 @@ from twisted.internet.defer import Deferred, fail, succeed
 from zope.interface import implementer
 
 from pitelegram.botapi.interfaces import ISendGate
+from pitelegram.errors import Refusal
 from pitelegram.ids import managed_binding
+from pitelegram.panel.interfaces import ICleanup, IDirectories, Switches
 from pitelegram.supervisor.interfaces import ISupervisor, WorkerView
 
 
@@ -35,15 +37,93 @@ def a_view(name: str, state: str = "running", **changes: Any) -> WorkerView:
     return WorkerView(**{**facts, **changes})
 
 
+@implementer(IDirectories)
+class FakeDirectories:
+    """A tree that the test gives: each directory with what is in it.
+
+    @ivar tree: directory to its children; the keys without a parent among them are the roots.
+    @ivar used: what L{recent} returns.
+    """
+
+    def __init__(self, tree: dict[str, list[str]] | None = None) -> None:
+        self.tree = tree if tree is not None else {"/projects": []}
+        self.used: list[str] = []
+
+    def roots(self) -> list[str]:
+        """See L{IDirectories.roots}."""
+        inside = {child for children in self.tree.values() for child in children}
+        return [each for each in self.tree if each not in inside]
+
+    def recent(self, limit: int) -> list[str]:
+        """See L{IDirectories.recent}."""
+        return self.used[:limit]
+
+    def resolve(self, directory: str) -> str:
+        """See L{IDirectories.resolve}."""
+        known = {child for children in self.tree.values() for child in children} | set(self.tree)
+        if directory not in known:
+            raise Refusal("not-a-directory", "there is no such directory that can be entered")
+        return directory
+
+    def children(self, directory: str) -> list[str]:
+        """See L{IDirectories.children}."""
+        return list(self.tree.get(directory, ()))
+
+    def parent(self, directory: str) -> str | None:
+        """See L{IDirectories.parent}."""
+        return next((key for key, inside in self.tree.items() if directory in inside), None)
+
+
+@implementer(ICleanup)
+class FakeCleanup:
+    """Finds what the test says.
+
+    @ivar found: names that the next review finds.
+    @ivar asked: what was asked, in order.
+    @ivar fails: what the next call raises, once.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self.asked: list[str] = []
+        self.fails: Exception | None = None
+        self.now = Switches(on_quit=True, unattended=False)
+
+    def review(self) -> Deferred[tuple[str, list[str]]]:
+        """See L{ICleanup.review}."""
+        return self._do("review", ("op1", list(self.found)))
+
+    def delete(self, operation_id: str) -> Deferred[tuple[int, int]]:
+        """See L{ICleanup.delete}."""
+        return self._do(f"delete {operation_id}", (len(self.found), 0))
+
+    def switches(self) -> Switches:
+        """See L{ICleanup.switches}."""
+        return self.now
+
+    def flip(self, name: str) -> Deferred[Switches]:
+        """See L{ICleanup.flip}."""
+        if self.fails is None:
+            self.now = attrs.evolve(self.now, **{name: not getattr(self.now, name)})
+        return self._do(f"flip {name}", self.now)
+
+    def _do(self, what: str, result: Any) -> Deferred[Any]:
+        self.asked.append(what)
+        fails, self.fails = self.fails, None
+        return succeed(result) if fails is None else fail(fails)
+
+
 @implementer(ISupervisor)
 class FakeSupervisor:
     """Keeps views and records what it is asked to do.
 
+    @ivar directories: see L{FakeDirectories}.
     @ivar asked: C{(verb, what)} in order.
     @ivar outcome: what the next action ends with: None for the view, an exception, or a Deferred.
     """
 
     def __init__(self, *views: WorkerView) -> None:
+        self.directories = FakeDirectories()
         self.listed = list(views)
         self.asked: list[tuple[str, str]] = []
         self.outcome: Any = None

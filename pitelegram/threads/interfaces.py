@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -71,3 +72,22 @@ class IThreads(Interface):
 
     def reassign(binding_key: str, chat_id: int, thread_id: int | None) -> Deferred[bool]:
         """Give a Thread to another binding (compare-and-swap under the epoch)."""
+
+
+class IAttaching(Interface):
+    """Which Thread a worker has, by the operator's word (C{threads.attaching.Attaching})."""
+
+    def is_attached(binding_key: str) -> bool:
+        """Whether a binding is in a Thread that is not its own."""
+
+    def attach(binding_key: str, place: TelegramTarget) -> Awaitable[str]:
+        """Give a Thread (in classic mode the chat) to a binding; returns what to say.
+
+        @raise pitelegram.errors.Refusal: C{unavailable}, C{same-thread} or C{not-free}.
+        """
+
+    def detach(place: TelegramTarget) -> Awaitable[str]:
+        """Move the worker of a Thread back to where it was; returns what to say.
+
+        @raise pitelegram.errors.Refusal: C{not-attached}, C{not-free} or C{unavailable}.
+        """

@@ -112,6 +112,11 @@ class Threads(Service):
         """Take a C{getMe} answer; it is kept, and a change of mode is acted upon."""
         self._mode.learn(me)
 
+    @property
+    def observers(self) -> Observers:
+        """Who is told of changes, for others that change targets."""
+        return self._observers
+
     def subscribe(self, observer: Observer) -> None:
         """Tell an observer of each committed change.
 

@@ -15,14 +15,18 @@ from pitelegram.errors import CertainlyUnsent, Refusal, Refused
 from pitelegram.panel.interfaces import IStatusSource
 from pitelegram.panel.panel import Panel, command_of
 from pitelegram.routing.interfaces import IDaemonTarget
+from pitelegram.store.attachments import Attachments
 from pitelegram.store.bindings import Bindings
+from pitelegram.store.pickers import Pickers
 from pitelegram.store.rows import Binding
 from pitelegram.supervisor.interfaces import ISupervisor
 from pitelegram.testing.botapi import FakeBotApi
 from pitelegram.testing.delivery import FakeDelivery, FakeNotices
-from pitelegram.testing.panel import FakeSupervisor, OpenGate, a_view
+from pitelegram.testing.followers import FakeThreads
+from pitelegram.testing.panel import FakeCleanup, FakeSupervisor, OpenGate, a_view
 from pitelegram.testing.stores import leader_database
-from tests.panel.test_screens import DOCUMENT
+from pitelegram.threads.attaching import Attaching
+from tests.panel.test_screens import DOCUMENT, every_screen
 
 CHAT = 1000
 
@@ -70,6 +74,7 @@ class PanelCase(SynchronousTestCase):
         self.gate = OpenGate()
         self.supervisor = FakeSupervisor(a_view("alpha"), a_view("beta", "stopped"))
         self.delivery = FakeDelivery()
+        self.cleanup = FakeCleanup()
         self.notices = FakeNotices()
         self.panel = Panel(
             api=self.api,
@@ -79,7 +84,12 @@ class PanelCase(SynchronousTestCase):
             delivery=self.delivery,
             notices=self.notices,
             source=Source(),
+            directories=self.supervisor.directories,
+            pickers=Pickers(database),
+            attaching=Attaching(FakeThreads(self.bindings), self.bindings, Attachments(database)),
+            cleanup=self.cleanup,
         )
+        self.successResultOf(self.bindings.remember_messages(CHAT, [50], "daemon", True))
 
     def write(self, text: str, thread: int | None = None, **more: Any) -> None:
         """Have the panel handle a message."""
@@ -200,7 +210,8 @@ class PressedTests(PanelCase):
             ("ptd:w:0", "Pi workers"),
             ("ptd:w:x", "Pi workers"),
             ("ptd:t", "Status: degraded"),
-            ("ptd:b", "workers start DIRECTORY"),
+            ("ptd:b", "Pick a project directory"),
+            ("ptd:th", "Inactive Threads"),
             ("ptd:z:id-alpha", "🛑 Stop alpha?"),
             ("ptd:r:id-alpha", "♻️ Restart alpha?"),
             ("ptd:r:id-beta", "♻️ Retry beta?"),
@@ -211,6 +222,27 @@ class PressedTests(PanelCase):
             self.assertIn(words, text, data)
         self.assertEqual(self.supervisor.asked, [])
         self.assertEqual(self.api.made("editMessageText")[-1].params["message_id"], 50)
+
+    def test_buttons_lead_somewhere(self) -> None:
+        """Every button of every screen has a verb that is known."""
+        for screen in every_screen():
+            for row in screen.rows:
+                for button in row:
+                    self.assertIn(button.data.split(":")[1], self.panel.verbs, button)
+
+    def test_message_of_nobody_known(self) -> None:
+        """A button counts only on a message that this program sent; it leads to the menu."""
+        query = {
+            "id": "q1",
+            "data": "ptd:y:id-alpha",
+            "message": {"message_id": 51, "chat": {"id": CHAT}},
+        }
+        update = {"update_id": 2, "callback_query": query}
+        self.successResultOf(self.panel.handle("callback_query", update))
+        (answer,) = self.api.made("answerCallbackQuery")
+        self.assertEqual(answer.params["text"], "That button is from an older panel.")
+        self.assertIn("Daemon control", self.api.made("editMessageText")[-1].params["text"])
+        self.assertEqual(self.supervisor.asked, [])
 
     def test_stop(self) -> None:
         """The press is answered at once; the roster is shown again when the worker has gone."""

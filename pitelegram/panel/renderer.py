@@ -1,0 +1,96 @@
+"""Shows screens: within the chat's rate budget, answering a press apart from changing its message."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import attrs
+from twisted.logger import Logger
+
+from pitelegram.botapi.interfaces import IBotApi, ISendGate
+from pitelegram.botapi.limits import call_in_turn
+from pitelegram.errors import PiTelegramError, TelegramError
+from pitelegram.panel.reply import Reply
+from pitelegram.panel.screens import Screen, clip
+from pitelegram.store.interfaces import IBindings
+
+TOAST_LIMIT = 200
+"""Characters of a callback answer (Bot API)."""
+
+OWNER = "daemon"
+"""Binding key under which the panel's own messages are remembered."""
+
+_GONE = re.compile(r"message to edit not found|message can't be edited|MESSAGE_ID_INVALID", re.I)
+
+
+@attrs.define(eq=False)
+class Renderer:
+    """The one way a screen gets into the chat.
+
+    @param gate: the rate budget of the chat.
+    @param bindings: remembers which messages are panels.
+    """
+
+    _api: IBotApi
+    _gate: ISendGate
+    _bindings: IBindings
+    _log: Logger = attrs.field(factory=Logger, init=False)
+
+    async def send(self, place: dict[str, int], screen: Screen) -> None:
+        """Send a screen as a new message and remember it as a panel."""
+        try:
+            sent = await call_in_turn(
+                self._api, self._gate, "sendMessage", {**place, **screen.as_params()}
+            )
+        except TelegramError as error:
+            self._log.info("panel not shown: {code}", code=error.code)
+            return
+        message_id = sent.get("message_id") if isinstance(sent, dict) else None
+        if type(message_id) is int:
+            try:
+                await self._bindings.remember_messages(place["chat_id"], [message_id], OWNER, True)
+            except PiTelegramError as error:
+                self._log.warn("a panel was not remembered: {why}", why=str(error))
+
+    async def answer(self, query: dict[str, Any], reply: Reply) -> None:
+        """Answer the press; Telegram's refusal of a late answer changes nothing else."""
+        params: dict[str, Any] = {"callback_query_id": query["id"]}
+        if reply.toast:
+            params["text"] = clip(reply.toast, TOAST_LIMIT)
+            if reply.alert:
+                params["show_alert"] = True
+        try:
+            await self._api.call("answerCallbackQuery", params)
+        except TelegramError as error:
+            self._log.debug("callback not answered: {code}", code=error.code)
+
+    async def edit(self, query: dict[str, Any], screen: Screen) -> None:
+        """Make the pressed message that screen; one that is gone is sent anew."""
+        message = query.get("message")
+        if not message:
+            return
+        where = {"chat_id": message["chat"]["id"], "message_id": message["message_id"]}
+        try:
+            params = {**where, **screen.as_params()}
+            await call_in_turn(self._api, self._gate, "editMessageText", params)
+        except TelegramError as error:
+            self._log.info("panel not re-rendered: {code}", code=error.code)
+            if _GONE.search(error.description):
+                await self.send(place_of(message), screen)
+
+    def issued(self, query: dict[str, Any]) -> bool:
+        """Whether the pressed message is one that this program sent, in that chat."""
+        message = query.get("message")
+        if not isinstance(message, dict):
+            return False
+        found = self._bindings.message_owner(message["chat"]["id"], message["message_id"])
+        return found is not None and found[1]
+
+
+def place_of(message: dict[str, Any]) -> dict[str, int]:
+    """Return the chat and Thread of a message as parameters of a send."""
+    place = {"chat_id": message["chat"]["id"]}
+    if message.get("message_thread_id") is not None:
+        place["message_thread_id"] = message["message_thread_id"]
+    return place
