@@ -10,7 +10,7 @@ import attrs
 
 from pitelegram.bus.interfaces import Peer
 from pitelegram.errors import BusBadRequest
-from pitelegram.ids import managed_binding
+from pitelegram.ids import ProcessBirth, managed_binding
 from pitelegram.routing.interfaces import IBindingPolicy, IFollower
 from pitelegram.targets import TelegramTarget
 
@@ -103,7 +103,10 @@ def check_replacement(
             registration.get("previousInstanceId"),
             registration["instanceId"],
         )
-        same_process = rival.birth.birth == registration["processBirthId"]
+        # The pid has been compared with the connected process: a birth alone could be anybody's.
+        same_process = rival.birth == ProcessBirth(
+            registration["pid"], registration["processBirthId"]
+        )
         same_spawn = claim.spawn_id is not None and claim.spawn_id == rival.spawn_id
         profile = registration.get("profileKey")
         same_pi = (

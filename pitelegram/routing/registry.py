@@ -16,6 +16,7 @@ from pitelegram.errors import BusBadRequest, BusError, Refusal, StaleGeneration
 from pitelegram.ids import ProcessBirth
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.kernel.keyed import KeyedLock
+from pitelegram.ownership.continuity import without_stable_keys
 from pitelegram.routing.claims import Claim, check_claim, check_replacement, is_rival
 from pitelegram.routing.interfaces import (
     IBindingPolicy,
@@ -59,6 +60,7 @@ class Registry:
 
     @param places: the picture of the bindings; it is thrown away when a binding is made.
     @param random_bytes: for generations, worker ids and binding keys.
+    @param witness: raises for a follower that is not the process made for its spec.
     """
 
     epoch: str
@@ -68,6 +70,7 @@ class Registry:
     _policy: IBindingPolicy
     _clock: IReactorTime
     _random_bytes: Callable[[int], bytes] = attrs.field(repr=False)
+    _witness: Callable[[Claim, dict[str, Any]], None]
     _live: dict[str, Follower] = attrs.field(factory=dict, init=False)
     _by_link: dict[IFollowerLink, Follower] = attrs.field(factory=dict, init=False)
     _observers: list[IRegistryObserver] = attrs.field(factory=list, init=False)
@@ -135,6 +138,7 @@ class Registry:
         self, link: IFollowerLink, registration: dict[str, Any], restore: bool
     ) -> dict[str, Any]:
         """Take a follower in; see L{pitelegram.bus.interfaces.IBusLeader.register}."""
+        registration = without_stable_keys(registration)
         claim = check_claim(link.peer, registration, self._policy)
         return await self._serial.run(
             claim.directory, lambda: self._register(link, registration, claim, restore)
@@ -144,6 +148,7 @@ class Registry:
     async def _register(
         self, link: IFollowerLink, registration: dict[str, Any], claim: Claim, restore: bool
     ) -> dict[str, Any]:
+        self._identify(claim, registration)
         binding_key = claim.binding_key or self._workspace(claim, registration, restore)
         rivals = [
             each for each in self.followers() if is_rival(claim, binding_key, registration, each)
@@ -166,6 +171,18 @@ class Registry:
         self._live[binding_key] = follower
         self._by_link[link] = follower
         return self._answer(follower, registration)
+
+    def _identify(self, claim: Claim, registration: dict[str, Any]) -> None:
+        """Refuse before anything is changed: routes stay, and what was known last stays shown."""
+        try:
+            self._witness(claim, registration)
+        except BusBadRequest as refusal:
+            self._log.warn(
+                "a follower of {binding} was refused: {why}",
+                binding=claim.binding_key,
+                why=str(refusal),
+            )
+            raise
 
     def _replace(self, link: IFollowerLink, rivals: list[Follower]) -> None:
         before = self._by_link.get(link)
@@ -244,7 +261,7 @@ class Registry:
 
     def heartbeat(self, link: IFollowerLink, state: dict[str, Any]) -> dict[str, Any]:
         """Note a state; the first one makes the follower ready.  Returns the roster."""
-        follower = self.of_link(link)
+        follower, state = self.of_link(link), without_stable_keys(state)
         follower.last_heard = self._clock.seconds()
         changed, follower.state = state != follower.state, state
         if not follower.ready:

@@ -14,6 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from pitelegram.bus.interfaces import Peer
 from pitelegram.kernel import jsonio
 from pitelegram.routing.admission import Admission
+from pitelegram.routing.claims import Claim
 from pitelegram.routing.owners import MessageOwners
 from pitelegram.routing.pairing import Pairing
 from pitelegram.routing.places import Places
@@ -112,6 +113,9 @@ class RoutingCase(SynchronousTestCase):
         self.instances = count(1)
         self.build()
 
+    def witness(self, claim: Claim, registration: dict[str, Any]) -> None:
+        """Every follower is whom it says to be."""
+
     def build(self) -> None:
         """Make the parts that live as long as one leader."""
         self.places = Places(self.bindings)
@@ -124,6 +128,7 @@ class RoutingCase(SynchronousTestCase):
             self.policy,
             self.clock,
             Random(4).randbytes,
+            self.witness,
         )
         self.router = Router(
             journal=self.journal,
