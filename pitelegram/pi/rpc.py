@@ -105,6 +105,7 @@ class RpcPiHost:
         self._prompts = PromptLine(clock)
         self._dialogs = OpenDialogs(clock)
         self._aborting: OneShot[None] | None = None
+        self._below: list[ProcessBirth] = []
         self._events = EventStream(self._answered, self._asked)
         self._child = PiChild(clock, self._events.received, redact)
         self._channel = Channel(clock, self._child.write, redact)
@@ -283,7 +284,14 @@ class RpcPiHost:
         over.fire(None)
         return queued
 
+    def _note_below(self) -> None:
+        """An abort kills a tool's shell; what the shell had started is not found below Pi any more."""
+        if self.pid is not None:
+            found = dict.fromkeys((*self._below, *self._processes.descendants(self.pid)))
+            self._below = [process for process in found if self._processes.alive(process)]
+
     async def _abort_now(self) -> dict[str, Any]:
+        self._note_below()
         resume = await self._prompts.pause()
         try:
             for record in self._dialogs.cancel_all():
@@ -318,6 +326,7 @@ class RpcPiHost:
             self._processes,
             self._plan.environment.get(MARK_VARIABLE),
             self._spare,
+            lambda: self._below,
         )
         words = await ladder.run(grace)
         await self._child.ended.when()

@@ -98,6 +98,7 @@ class StopLadder:
     @param quiet: cancels dialogs, clears the queue and aborts the run.
     @param mark: the environment mark of this Pi's processes, None when it has none.
     @param spare: tells of a process that must not be signalled (one that holds an owner's lock).
+    @param aborted: returns what ran below Pi when a run was aborted.
     """
 
     def __init__(
@@ -108,7 +109,9 @@ class StopLadder:
         processes: Processes,
         mark: str | None,
         spare: Callable[[ProcessBirth], bool],
+        aborted: Callable[[], Iterable[ProcessBirth]] = tuple,
     ) -> None:
+        self._aborted = aborted
         self._child = child
         self._quiet = quiet
         self._clock = clock
@@ -170,7 +173,7 @@ class StopLadder:
         return len(left)
 
     def _left(self) -> list[ProcessBirth]:
-        found = set(self._noted)
+        found = {*self._noted, *self._aborted()}
         for process in self._noted:
             below = self._processes.descendants(process.pid)
             if self._processes.alive(process):

@@ -19,6 +19,9 @@ from pitelegram.sandbox.directives import Step, long_text, parse
 
 _log = Logger()
 
+SUMMARY = "A short summary of the conversation so far."
+"""What a request without tools is answered with."""
+
 
 @attrs.define
 class ModelRequest:
@@ -67,6 +70,7 @@ class Answer:
     """Streams the steps of one request as server-sent events.
 
     @param gate: returns the gate of a name.
+    @param summary_gate: the gate at which a summary waits, None when it does not wait.
     """
 
     def __init__(
@@ -75,8 +79,10 @@ class Answer:
         clock: IReactorTime,
         record: ModelRequest,
         request: Request,
+        summary_gate: str | None = None,
     ) -> None:
         self._gate = gate
+        self._summary_gate = summary_gate
         self._clock = clock
         self._record = record
         self._request = request
@@ -113,7 +119,7 @@ class Answer:
     def _pending(self) -> tuple[list[Step], str | None]:
         """The steps that this request answers, and what to say when a tool ended the script."""
         if not self._record.tools:
-            return [Step("say", ("A short summary of the conversation so far.",))], None
+            return [self._summary()], None
         steps = parse(self._record.text)
         done = len(self._record.results)
         if not done:
@@ -124,6 +130,11 @@ class Answer:
                 if not done:
                     return steps[position + 1 :], f"The tool said: {self._record.results[-1]}"
         return [], f"The tool said: {self._record.results[-1]}"
+
+    def _summary(self) -> Step:
+        if self._summary_gate is None:
+            return Step("say", (SUMMARY,))
+        return Step("gate", (self._summary_gate,), {"text": SUMMARY})
 
     async def _play(self, step: Step) -> None:
         chunks = max(1, int(step.number("chunks", 1)))

@@ -41,6 +41,7 @@ class ScriptedModel(Service):
 
     @ivar key: the bearer key that every request needs.
     @ivar requests: every completion request so far, oldest first.
+    @ivar summary_gate: a gate at which summaries wait (Pi is compacting all the while), or None.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class ScriptedModel(Service):
     ) -> None:
         self.key = key or secrets.token_urlsafe(24)
         self.requests: list[ModelRequest] = []
+        self.summary_gate: str | None = None
         self._reactor = reactor
         self._clock = clock
         self._wanted_port = port
@@ -140,7 +142,7 @@ class ScriptedModel(Service):
             for earlier in self.requests
         )
         self.requests.append(record)
-        Answer(self.gate, self._clock, record, request).start()
+        Answer(self.gate, self._clock, record, request, self.summary_gate).start()
         for entry in list(self._waiting):
             predicate, waiter = entry
             if predicate(record):

@@ -12,6 +12,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.errors import LaunchFailed, PiGone, PiRefused
+from pitelegram.ids import ProcessBirth
 from pitelegram.pi.prompting import PROMPT_SECONDS
 from pitelegram.pi.rpc import START_SECONDS, RpcPiHost
 from pitelegram.testing.pihost import PiRecorder
@@ -40,6 +41,31 @@ class NoProcesses:
         return False
 
 
+class OneTool(NoProcesses):
+    """A tool that has lost its parent by the time that Pi is stopped.
+
+    @ivar sent: signals.
+    """
+
+    def __init__(self) -> None:
+        self.tool = ProcessBirth(77, "77:start")
+        self.below = [self.tool]
+        self.sent: list[int] = []
+
+    def descendants(self, pid: int) -> list[Any]:
+        """The tool, while it is below Pi."""
+        return self.below
+
+    def signal(self, process: Any, number: int) -> bool:
+        """It ends by the first signal."""
+        self.sent.append(process.pid)
+        return True
+
+    def alive(self, process: Any) -> bool:
+        """Until it is signalled."""
+        return process.pid not in self.sent
+
+
 class RpcPiHostTests(SynchronousTestCase):
     """L{RpcPiHost}."""
 
@@ -59,7 +85,7 @@ class RpcPiHostTests(SynchronousTestCase):
             self.spawner,
             self.clock,
             redact=lambda text: text.replace("secret", "…"),
-            processes=NoProcesses(),
+            processes=options.pop("processes", NoProcesses()),
             **options,
         )
         host.subscribe(self.recorder)
@@ -380,6 +406,23 @@ class RpcPiHostTests(SynchronousTestCase):
         self.pi({"type": "agent_start"})
         names = [event[0] for event in other.events][-2:]
         self.assertEqual(names, ["run_started", "state_changed"])
+
+    def test_stop_after_an_abort(self) -> None:
+        """What ran below Pi at an abort is ended with Pi, although nothing leads to it any more."""
+        processes = OneTool()
+        self.host = self.make(processes=processes)
+        self.start()
+        self.host.abort()
+        processes.below = []
+        for _ in range(2):
+            self.respond(self.sent()[-1])
+        stopping = self.host.stop(10)
+        for _ in range(2):
+            self.respond(self.sent()[-1])
+        self.process.exit(0)
+        self.clock.pump([0.1] * 20)
+        self.assertEqual(self.successResultOf(stopping), "exit code 0")
+        self.assertEqual(processes.sent, [77])
 
     def test_stop(self) -> None:
         """A stop quiets Pi, closes its input and waits for its end; a second one waits too."""

@@ -102,12 +102,19 @@ class StopLadderTests(SynchronousTestCase):
         self.job = self.processes.add(30, 1, "spawn-1")
         self.foreign = self.processes.add(40, 1, "spawn-2")
         self.quiet: Deferred[object] = succeed(None)
+        self.aborted: list[ProcessBirth] = []
 
     def stop(self, ends_at: Any, spare: Any = lambda _: False, until: float = 60) -> Any:
         """Run the ladder with a grace of 20 s."""
         self.pi = FakePi(self.processes, ends_at)
         ladder = StopLadder(
-            self.pi, lambda: self.quiet, self.clock, self.processes, "spawn-1", spare
+            self.pi,
+            lambda: self.quiet,
+            self.clock,
+            self.processes,
+            "spawn-1",
+            spare,
+            lambda: self.aborted,
         )
         words = Deferred.fromCoroutine(ladder.run(20.0))
         self.clock.pump([0.1] * int(until * 10))
@@ -144,6 +151,13 @@ class StopLadderTests(SynchronousTestCase):
         self.quiet = fail(KeyError("fault"))
         self.successResultOf(self.stop("close"))
         self.assertEqual(len(self.flushLoggedErrors(KeyError)), 1)
+
+    def test_orphans_of_an_abort(self) -> None:
+        """What ran below Pi when it was aborted is ended, parent and mark or not."""
+        self.aborted = [self.processes.add(50, 1)]
+        self.successResultOf(self.stop("close"))
+        self.assertIn((50, TERM), self.processes.sent)
+        self.assertEqual(list(self.processes.table), [self.foreign])
 
     def test_stubborn_children(self) -> None:
         """What survives SIGTERM is killed."""

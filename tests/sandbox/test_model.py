@@ -151,6 +151,18 @@ class ScriptedModelTests(TestCase):
         self.assertIn("summary", events[0]["choices"][0]["delta"]["content"])
 
     @deferred
+    async def test_summary_waits_at_its_gate(self) -> None:
+        """A summary can be held up, so that Pi is found compacting."""
+        self.model.summary_gate = "summary"
+        asking = self.chat("<conversation>", tools=None)
+        await self.model.when_request(lambda r: not r.tools)
+        self.assertEqual(self.model.requests[0].state, "answering")
+        self.model.open_gate("summary")
+        events = await self.events(await asking)
+        said = [c["delta"].get("content", "") for e in events for c in e["choices"]]
+        self.assertEqual("".join(said), "A short summary of the conversation so far.")
+
+    @deferred
     async def test_records(self) -> None:
         """Every request is recorded and can be waited for, before and after."""
         later = self.model.when_request(lambda request: request.text == "two")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -59,3 +60,47 @@ class SystemCase(TestCase):
             return [await self.system.start_worker(name) for name in names]
 
         return Deferred.fromCoroutine(run())
+
+    def rows(self, query: str, *values: Any) -> list[Any]:
+        """Ask the leader's store, without changing it; single columns are unpacked."""
+        path = self.system.agent_dir / "telegram" / "default.sqlite3"
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+            found = connection.execute(query, values).fetchall()
+        connection.close()
+        return [row[0] if len(row) == 1 else row for row in found]
+
+    def audit(self, name: str) -> list[tuple[str, str, str]]:
+        """Actor, change and reason of everything that was audited of a worker, oldest first."""
+        return self.rows(
+            "SELECT actor, change, reason FROM audit WHERE subject ="
+            " (SELECT 'spec:' || spec_id FROM specs WHERE name = ?) ORDER BY seq",
+            name,
+        )
+
+    @deferred
+    async def private(self, name: str) -> dict[str, Any]:
+        """A worker as the local operator sees it."""
+        done = await self.system.cli("workers", "list", "--json", "--private")
+        return next(dict(w) for w in done.json()["workers"] if w["name"] == name)
+
+    @deferred
+    async def asked(self, text: str, thread: int) -> Any:
+        """Say something that the model is to repeat; fires with the model's request."""
+        self.system.say(text, thread)
+        await self.system.answer(f"You said: {text}", thread)
+        self.prompted_once(text)
+        return self.system.prompts(text)[0]
+
+    @deferred
+    async def worker(self, *arguments: str) -> dict[str, Any]:
+        """A C{workers} command that must be accepted; fires with its result."""
+        done = await self.system.cli("workers", *arguments, "--json")
+        self.assertEqual((done.code, done.json()["status"]), (0, "accepted"), done.out + done.err)
+        return dict(done.json()["result"] or {})
+
+    @deferred
+    async def refused(self, *arguments: str) -> dict[str, Any]:
+        """A C{workers} command that must be rejected; fires with its error."""
+        done = await self.system.cli("workers", *arguments, "--json")
+        self.assertEqual((done.code, done.json()["status"]), (1, "rejected"), done.out + done.err)
+        return dict(done.json()["error"])
