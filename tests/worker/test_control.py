@@ -120,6 +120,15 @@ class Commands(ControlCase):
             self.assertEqual(self.command("r", type=kind), "unsupported")
         self.assertEqual(self.rig.host.commands, [])
 
+    def test_state_is_never_an_old_one(self) -> None:
+        """A read with an id that was used before is asked anew, and leaves nothing in the ledger."""
+        self.started()
+        before = self.command("", type="get_state")
+        self.command("n", type="new_session")
+        after = self.command("", type="get_state")
+        self.assertNotEqual(before["sessionId"], after["sessionId"])
+        self.assertIsNone(self.rig.inbox.ledger(""))
+
     def test_get_state(self) -> None:
         """The heartbeat's state and more, as JSON."""
         self.started()
