@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from random import SystemRandom
 from typing import Any
 
 from twisted.application.service import IService
 
+from pitelegram.control.listening import check_place
 from pitelegram.daemon.service import Daemon
 from pitelegram.errors import NotConfigured
 from pitelegram.kernel.deferring import spawn
@@ -31,13 +33,18 @@ def check_before_start(options: Mapping[str, Any]) -> None:
     @param options: see L{make_daemon}.
     @raise NotConfigured: no usable token.
     @raise pitelegram.errors.LiveOwner: another live process owns the transport.
-    @raise pitelegram.errors.ConfigError: C{telegram.json} cannot be understood.
+    @raise pitelegram.errors.ConfigError: C{telegram.json} cannot be understood, or the control
+        socket's group is none of this process's.
+    @raise pitelegram.errors.UnsafeFile: the control socket's directory is open to others.
     """
     paths = _paths(options)
     settings = SettingsFile(paths, os.environ).load()
     token = settings.require_token().reveal()
     if not token.partition(":")[0].isdecimal():
         raise NotConfigured("the bot token is malformed; run pi-telegram setup")
+    socket = options["control_socket"]
+    if socket is not None:
+        check_place(Path(socket), options["socket_group"])
     check(paths)
 
 

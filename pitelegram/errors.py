@@ -29,8 +29,9 @@ class NotConfigured(ConfigError):
 class UnsafeFile(PiTelegramError):
     """A file, directory or socket breaks the permission policy and was left alone.
 
-    @ivar code: one word of the refusal table (C{wrong_type}, C{wrong_owner}, C{insecure_mode},
-        C{entry_changed}, C{missing_entry}, C{entry_exists}, C{operation_failed}).
+    @ivar code: one word of the refusal table (C{wrong_type}, C{wrong_owner}, C{wrong_group},
+        C{insecure_mode}, C{insecure_socket_parent}, C{entry_changed}, C{missing_entry},
+        C{entry_exists}, C{invalid_entry_name}, C{operation_failed}).
     """
 
     def __init__(self, code: str, message: str) -> None:

@@ -126,6 +126,7 @@ class Daemon(Service):
 
     @deferred
     async def _start(self) -> None:
+        self.paths.narrow()
         self.paths.prepare()
         self._observe_log()
         settings = self.file.load()

@@ -29,6 +29,7 @@ SOCKET_PATH_LIMIT = 100
 _MESSAGES = {
     "wrong_type": "a file of pi-telegram is a link or of another type; remove it and try again",
     "wrong_owner": "a file of pi-telegram belongs to another user; remove it and try again",
+    "wrong_group": "a file of pi-telegram belongs to another group; change its group and try again",
     "insecure_mode": "a file of pi-telegram is open to others; restrict it and try again",
     "entry_changed": "a file of pi-telegram was exchanged meanwhile; try again",
     "missing_entry": "a file of pi-telegram is missing",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 from pathlib import Path
 
 import attrs
 
 from pitelegram.kernel.files import ensure_private_dir, runtime_socket_path, unsafe
+from pitelegram.kernel.narrowing import narrow_trees
 
 DEFAULT_PROFILE = "default"
 
@@ -213,12 +215,9 @@ class Paths:
         """Says that a key was made once."""
         return self.data / "installation.key.initialized"
 
-    def prepare(self) -> None:
-        """Make all private directories.
-
-        @raise UnsafeFile: one of them is not ours.
-        """
-        for directory in (
+    @property
+    def _directories(self) -> tuple[Path, ...]:
+        return (
             self.runtime,
             self.links,
             self.downloads,
@@ -228,5 +227,45 @@ class Paths:
             self.session_locks,
             self.spool.parent,
             self.spool,
-        ):
+        )
+
+    @property
+    def _files(self) -> tuple[Path, ...]:
+        """Files of this profile, or of all, that are known by name."""
+        database = self.database
+        return (
+            self.owners,
+            self.state,
+            self.logs,
+            self.logs_previous,
+            self.daemon_pid,
+            database,
+            database.with_name(f"{database.name}-wal"),
+            database.with_name(f"{database.name}-shm"),
+            self.pairing,
+            self.installation_key,
+            self.installation_digest,
+            self.installation_marker,
+        )
+
+    def prepare(self) -> None:
+        """Make all private directories.
+
+        @raise UnsafeFile: one of them is not ours.
+        """
+        for directory in self._directories:
             ensure_private_dir(directory)
+
+    def narrow(self) -> None:
+        """Make all that is there private again; where something is unsafe nothing is changed.
+
+        @raise UnsafeFile: what stands at one of our names is not ours, or of another kind.
+        """
+        narrow_trees(
+            (self.runtime, self.data),
+            [
+                *((path, stat.S_ISDIR) for path in self._directories),
+                *((path, stat.S_ISREG) for path in self._files),
+                *((path, stat.S_ISSOCK) for path in (self.bus_socket, self.control_socket)),
+            ],
+        )

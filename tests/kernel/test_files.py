@@ -6,6 +6,7 @@ import os
 import stat
 import tempfile
 from pathlib import Path
+from unittest import SkipTest
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -63,7 +64,10 @@ class PolicyTests(FilesCase):
         file = self.base / "f"
         for before, after in (
             (0o777, 0o600),
+            (0o666, 0o600),
             (0o644, 0o600),
+            (0o640, 0o600),
+            (0o755, 0o600),
             (0o4755, 0o600),
             (0o444, 0o400),
             (0o400, 0o400),
@@ -74,11 +78,19 @@ class PolicyTests(FilesCase):
             self.assertEqual(mode(file), after, oct(before))
             file.unlink()
         directory = self.base / "d"
-        for before, after in ((0o755, 0o700), (0o2770, 0o700), (0o500, 0o500), (0o700, 0o700)):
+        for before, after in (
+            (0o755, 0o700),
+            (0o750, 0o700),
+            (0o777, 0o700),
+            (0o2770, 0o700),
+            (0o500, 0o500),
+            (0o700, 0o700),
+        ):
             directory.mkdir()
             directory.chmod(before)
-            ensure_private_dir(directory)
-            self.assertEqual(mode(directory), after, oct(before))
+            for _ in range(2):
+                ensure_private_dir(directory)
+                self.assertEqual(mode(directory), after, oct(before))
             directory.rmdir()
 
     def test_links(self) -> None:
@@ -238,6 +250,129 @@ class PathsTests(FilesCase):
         for directory in (paths.runtime, paths.data, paths.workers, paths.spool, paths.uploads):
             self.assertEqual(mode(directory), 0o700)
         self.assertEqual(paths.agent_dir, self.base / "agent")
+
+
+class NarrowTests(FilesCase):
+    """L{Paths.narrow}: what a start does with all that is there."""
+
+    def setUp(self) -> None:
+        """A used agent directory, much too open."""
+        super().setUp()
+        self.paths = Paths(self.base / "agent")
+        self.paths.prepare()
+        files = (
+            self.paths.owners,
+            self.paths.database,
+            self.paths.database.with_name("default.sqlite3-wal"),
+            self.paths.worker_database("spec-1"),
+            self.paths.worker_log("spec-1"),
+            self.paths.worker_lock("spec-1"),
+            self.paths.spool / "key" / "0",
+            self.paths.uploads / "1:2" / "a",
+            self.paths.pairing,
+            self.paths.installation_key,
+        )
+        for file in files:
+            file.parent.mkdir(exist_ok=True)
+            file.write_text("x")
+            file.chmod(0o664)
+        os.mknod(self.paths.runtime / "bus.sock", stat.S_IFSOCK | 0o666)
+        self.broaden()
+
+    def broaden(self) -> None:
+        """Open all directories."""
+        for root in (self.paths.runtime, self.paths.data):
+            for directory, _, _ in os.walk(root):
+                os.chmod(directory, 0o2775)
+
+    def modes(self) -> dict[str, int]:
+        """Of all there is below the two directories, by path."""
+        found = {}
+        for root in (self.paths.runtime, self.paths.data):
+            for path in (root, *root.rglob("*")):
+                found[str(path.relative_to(self.base))] = os.lstat(path).st_mode
+        return found
+
+    def test_everything(self) -> None:
+        """Files and sockets are 0600 and directories 0700 afterwards; a second time changes nothing."""
+        for _ in range(2):
+            self.paths.narrow()
+            for name, found in self.modes().items():
+                expected = 0o700 if stat.S_ISDIR(found) else 0o600
+                self.assertEqual(stat.S_IMODE(found), expected, name)
+
+    def test_all_table_modes(self) -> None:
+        """By bitwise AND, stricter ones included."""
+        for before, after in (
+            (0o777, 0o600),
+            (0o4755, 0o600),
+            (0o444, 0o400),
+            (0o200, 0o200),
+            (0, 0),
+        ):
+            self.paths.database.chmod(before)
+            self.paths.narrow()
+            self.assertEqual(mode(self.paths.database), after)
+
+    def test_one_unsafe_entry_stops_all(self) -> None:
+        """Where one of our names is taken by something else, nothing at all is changed."""
+        theirs = self.base / "theirs"
+        theirs.write_text("x")
+        theirs.chmod(0o644)
+        for spoil, path in (
+            (lambda path: path.symlink_to(theirs), self.paths.database),
+            (lambda path: path.symlink_to("nowhere"), self.paths.state),
+            (lambda path: os.mkfifo(path), self.paths.logs),
+            (lambda path: path.mkdir(), self.paths.installation_key),
+            (lambda path: path.write_text(""), self.paths.control_socket),
+            (lambda path: path.write_text(""), self.paths.session_locks),
+            (lambda path: path.symlink_to(self.base), self.paths.links),
+        ):
+            if path.is_dir():
+                path.rmdir()
+            path.unlink(missing_ok=True)
+            spoil(path)
+            before = self.modes()
+            self.refused("wrong_type", self.paths.narrow)
+            self.assertEqual(self.modes(), before)
+            self.assertEqual(mode(theirs), 0o644)
+            path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+        self.paths.narrow()
+
+    def test_wrong_owner(self) -> None:
+        """What belongs to somebody else is refused at our names, and left alone elsewhere."""
+        if os.geteuid() != 0:
+            raise SkipTest("only root can give files away")
+        stray = self.paths.downloads / "stray"
+        stray.write_text("")
+        stray.chmod(0o666)
+        os.chown(stray, 65534, 65534)
+        for path in (self.paths.owners, self.paths.workers, self.paths.data):
+            os.chown(path, 65534, 65534)
+            before = self.modes()
+            self.refused("wrong_owner", self.paths.narrow)
+            self.assertEqual(self.modes(), before)
+            os.chown(path, 0, 0)
+        self.paths.narrow()
+        self.assertEqual(mode(stray), 0o666)
+
+    def test_stray_things(self) -> None:
+        """A link or a pipe that is none of ours stays as it is, and what it leads to."""
+        theirs = self.base / "theirs"
+        theirs.write_text("")
+        theirs.chmod(0o644)
+        (self.paths.downloads / "link").symlink_to(theirs)
+        (self.paths.uploads / "away").symlink_to(self.base)
+        os.mkfifo(self.paths.uploads / "pipe", 0o666)
+        self.paths.narrow()
+        self.assertEqual(mode(theirs), 0o644)
+        self.assertEqual(mode(self.paths.uploads / "pipe"), 0o666)
+
+    def test_nothing_there(self) -> None:
+        """A first start has nothing to narrow, and this makes nothing."""
+        fresh = Paths(self.base / "fresh")
+        fresh.narrow()
+        self.assertFalse(fresh.agent_dir.exists())
 
 
 class LockTests(FilesCase):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import socket
 import stat
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from twisted.internet.protocol import Factory, Protocol
 from twisted.trial.unittest import TestCase
 
 from pitelegram.errors import SocketInUse, UnsafeFile
+from pitelegram.kernel import sockets
 from pitelegram.kernel.deferring import deferred
 from pitelegram.kernel.peers import UNKNOWN, peer_ids
 from pitelegram.kernel.sockets import PrivatePort, clear_stale, listen_privately
@@ -83,6 +87,7 @@ class PrivateSocketTests(TestCase):
         self.listen()
         problem = self.assertRaises(SocketInUse, self.listen)
         self.assertIn("test socket", str(problem))
+        self.assertIn(f"pid {os.getpid()}", str(problem))
         self.assertTrue(os.path.lexists(self.path))
 
     def test_full_backlog(self) -> None:
@@ -117,6 +122,64 @@ class PrivateSocketTests(TestCase):
         self.path.symlink_to("elsewhere")
         self.assertRaises(UnsafeFile, clear_stale, self.path)
         self.assertTrue(self.path.is_symlink())
+
+    def test_too_long(self) -> None:
+        """A path that the system does not take is refused in words, without it."""
+        self.path = self.path.with_name("x" * 120)
+        problem = self.assertRaises(UnsafeFile, self.listen)
+        self.assertEqual(problem.code, "invalid_entry_name")
+        self.assertNotIn("xxx", str(problem))
+
+    def test_one_at_a_time(self) -> None:
+        """While another makes a socket in the directory nothing is touched; then it is our turn."""
+        self.leave_behind().close()
+        left = os.lstat(self.path).st_ino
+        turn = os.open(self.path.parent, os.O_RDONLY)
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        self.patch(sockets, "TURN_SECONDS", 0.1)
+        self.assertRaises(SocketInUse, self.listen)
+        self.assertEqual(os.lstat(self.path).st_ino, left)
+        os.close(turn)
+        self.listen()
+        self.assertEqual(os.listdir(self.path.parent), [self.path.name])
+
+    def test_many_starts_at_once(self) -> None:
+        """Of several programs that start over a dead socket exactly one serves, and stays."""
+        self.leave_behind().close()
+        code = (
+            "import sys; from pathlib import Path\n"
+            "from twisted.internet import reactor\n"
+            "from twisted.internet.protocol import Factory, Protocol\n"
+            "from pitelegram.errors import SocketInUse\n"
+            "from pitelegram.kernel.sockets import listen_privately\n"
+            "sys.stdin.readline()\n"
+            "try: listen_privately(Path(sys.argv[1]), Factory.forProtocol(Protocol), reactor)\n"
+            "except SocketInUse: print('refused', flush=True)\n"
+            "else: print('serves', flush=True); reactor.run()\n"
+        )
+        starts = [
+            subprocess.Popen(
+                [sys.executable, "-c", code, str(self.path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(4)
+        ]
+        for start in starts:
+            assert start.stdin is not None
+            start.stdin.write("go\n")
+            start.stdin.flush()
+        said = []
+        for start in starts:
+            assert start.stdout is not None
+            said.append(start.stdout.readline().strip())
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(self.path))
+        for start in starts:
+            start.terminate()
+            start.communicate(timeout=30)
+        self.assertEqual(sorted(said), ["refused"] * 3 + ["serves"])
 
     def test_nothing(self) -> None:
         """An empty path is free."""
