@@ -183,6 +183,13 @@ class NotLeader(BusError):
     code = "NOT_LEADER"
 
 
+class NobodyKnows(PiTelegramError):
+    """Nobody is left who could tell what became of a command."""
+
+    def __init__(self) -> None:
+        super().__init__("nobody is left who could tell what became of it")
+
+
 class LinkLost(BusError):
     """The connection ended, or the answer did not come in time: the outcome is unknown."""
 

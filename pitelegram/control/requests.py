@@ -5,7 +5,6 @@ Form only: nothing here looks at the state of the daemon, so a dry run stays pur
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,7 +13,7 @@ import attrs
 
 from pitelegram.control import envelope as envelopes
 from pitelegram.control.envelope import Envelope
-from pitelegram.kernel.jsonio import canonical
+from pitelegram.kernel.jsonio import loads
 
 SCHEMA_VERSION = 1
 
@@ -62,16 +61,6 @@ class Request:
     def reads(self) -> bool:
         """Whether it changes nothing (and needs no request id)."""
         return ACTIONS[self.action].read
-
-    def fingerprint(self) -> str:
-        """Return the hash of the canonical form; equal requests have equal ones."""
-        form = {
-            "action": self.action,
-            "args": self.args,
-            "canonical_version": 1,
-            "target": self.target,
-        }
-        return hashlib.sha256(canonical(form)).hexdigest()
 
 
 Check = Callable[[Any], str | None]
@@ -270,3 +259,20 @@ def dry_run(request: Request) -> Envelope:
         disposition="no_receipt",
         result={"target": request.target, "args": request.args},
     )
+
+
+def restored(action: str, request_id: str, form: str) -> Request | None:
+    """Return the request of a stored canonical form; None for what is none (any more).
+
+    Its target is how it was resolved, not how it was named.
+    """
+    try:
+        parsed = loads(form)
+        args = parsed["args"]
+        known = ACTIONS[action]
+        right = action == "worker.start" or _args(known, args) is not None
+    except (ValueError, TypeError, KeyError, Invalid):
+        return None
+    if not right or known.read or not REQUEST_ID.fullmatch(request_id):
+        return None
+    return Request(action=action, request_id=request_id, dry_run=False, target={}, args=args)

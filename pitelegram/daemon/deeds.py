@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
-from pitelegram.errors import Refusal
-from pitelegram.kernel.deferring import deferred
+from pitelegram.control.interfaces import Subject
+from pitelegram.errors import LinkLost, NobodyKnows, Refusal
+from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.leader import LeaderService
+from pitelegram.store.interfaces import ICommands
+from pitelegram.store.rows import Receipt
 from pitelegram.supervisor.interfaces import WorkerView
 
 ACTOR = "operator"
+
+PREFIX = "spec:"
+
+MOST_FRESH = 1000
+
+PATIENCE = 60.0
+"""Seconds in which a worker that lives has to come back, to be asked what became of a command."""
+
+LOOK_SECONDS = 0.25
+
+RESTING = ("stopped", "failed")
+
+THREADS = ("threads.review", "threads.delete_reviewed")
 
 CONTROLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "worker.prompt": lambda args: {"type": "prompt", "message": args["text"]},
@@ -38,37 +55,74 @@ CONTROLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 class Deeds:
-    """Does what L{pitelegram.control.interfaces.IDaemon.perform} says.
+    """Does what L{pitelegram.control.interfaces.IDaemon} promises of commands.
 
     @param leader: returns the leader, or refuses while there is none.
+    @param commands: tells what was committed for a request.
     """
 
-    def __init__(self, leader: Callable[[], LeaderService]) -> None:
+    def __init__(
+        self, leader: Callable[[], LeaderService], commands: Callable[[], ICommands]
+    ) -> None:
         self._lead = leader
+        self._commands = commands
+        self._fresh: dict[str, str] = {}
 
     @property
     def _leader(self) -> LeaderService:
         return self._lead()
 
+    # --- before -----------------------------------------------------------------------------------
+
+    def resolve(self, action: str, target: dict[str, Any], args: dict[str, Any]) -> Subject:
+        """See L{pitelegram.control.interfaces.IDaemon.resolve}."""
+        if action == "worker.start":
+            return self._resolve_directory(args["directory"])
+        if not target:
+            return Subject()
+        view: WorkerView | None = self._leader.supervisor.find(
+            name=target.get("name"), worker_id=target.get("worker_id")
+        )
+        if view is None:
+            raise Refusal("unknown_worker", "no worker has that name or id")
+        return Subject(key=f"{PREFIX}{view.spec_id}", name=view.name, worker_id=view.worker_id)
+
+    def _resolve_directory(self, directory: str) -> Subject:
+        real = os.path.realpath(directory)
+        spec = self._leader.specs.by_directory(real)
+        if spec is not None:
+            self._fresh.pop(real, None)
+            return Subject(key=f"{PREFIX}{spec.spec_id}", name=spec.name)
+        if len(self._fresh) >= MOST_FRESH:
+            self._fresh.clear()
+        spec_id = self._fresh.setdefault(real, self._leader.ground.random_bytes(8).hex())
+        return Subject(key=f"{PREFIX}{spec_id}")
+
+    def check(self, action: str, subject: Subject) -> None:
+        """See L{pitelegram.control.interfaces.IDaemon.check}."""
+        if action in CONTROLS:
+            self._follower(self._view(subject))
+
+    # --- doing ------------------------------------------------------------------------------------
+
     @deferred
     async def perform(
-        self, action: str, target: dict[str, Any], args: dict[str, Any], request_id: str
+        self, action: str, subject: Subject, args: dict[str, Any], request_id: str
     ) -> dict[str, Any]:
         """See L{pitelegram.control.interfaces.IDaemon.perform}."""
         supervisor = self._leader.supervisor
         if action == "worker.start":
-            return named(await supervisor.start(args["directory"], ACTOR))
+            spec_id = subject.key.removeprefix(PREFIX)
+            return named(await supervisor.start(args["directory"], ACTOR, spec_id, request_id))
         if action == "outbox.retry":
-            if not await self._leader.delivery.intake.again(args["key"]):
-                raise Refusal("not_found", "no parked or refused delivery has that key")
-            return {"key": args["key"]}
-        if not target:
-            raise Refusal("backend_unsupported", "this daemon cannot do that")
-        view = self._view(target)
+            return await self._send_again(args["key"])
+        if action in THREADS:
+            return await self._threads(action)
+        view = self._view(subject)
         if action == "resolve_target":
             return named(view)
         if action == "worker.stop":
-            return named(await supervisor.stop(view.spec_id, ACTOR))
+            return named(await supervisor.stop(view.spec_id, ACTOR, request_id))
         if action == "worker.restart":
             return named(await supervisor.restart(view.spec_id, ACTOR))
         if action == "worker.forget":
@@ -78,23 +132,85 @@ class Deeds:
             return await self._control(view, request_id, CONTROLS[action](args))
         raise Refusal("backend_unsupported", "this daemon cannot do that")
 
+    async def _send_again(self, key: str) -> dict[str, Any]:
+        if not await self._leader.delivery.intake.again(key):
+            raise Refusal("not_found", "no parked or refused delivery has that key")
+        return {"key": key}
+
+    async def _threads(self, action: str) -> dict[str, Any]:
+        cleanup = self._leader.cleanup
+        if action == "threads.review":
+            _, names = await cleanup.review()
+            return {"inactive": names}
+        deleted, kept = await cleanup.delete_newest()
+        return {"deleted": deleted, "kept": kept}
+
     @deferred
     async def _control(
         self, view: WorkerView, request_id: str, command: dict[str, Any]
     ) -> dict[str, Any]:
+        result = await self._follower(view).link.control(request_id, command)
+        return result if isinstance(result, dict) else {"result": result}
+
+    # --- afterwards -------------------------------------------------------------------------------
+
+    @deferred
+    async def settle(
+        self, action: str, subject: Subject, args: dict[str, Any], receipt: Receipt
+    ) -> dict[str, Any]:
+        """See L{pitelegram.control.interfaces.IDaemon.settle}."""
+        if action in CONTROLS:
+            return await self._ask_again(subject, receipt.request_id, CONTROLS[action](args))
+        view = self._find(subject)
+        if action == "worker.forget" and view is None:
+            return {"worker_id": None, "name": None, "state": "stopped"}
+        if action in ("worker.start", "worker.stop"):
+            if not self._commands().has_effect(receipt.request_id):
+                raise Refusal("not-begun", "the daemon ended before it began; nothing was done")
+            if view is not None:
+                return named(view)
+        if action == "worker.restart" and view is not None:
+            spawn = self._leader.specs.live_spawn(view.spec_id)
+            if spawn is not None and spawn.intended_ms >= (receipt.started_ms or 0):
+                return named(view)
+        raise NobodyKnows()
+
+    async def _ask_again(
+        self, subject: Subject, request_id: str, command: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Ask the worker, or its successor, as soon as one is connected."""
+        until = self._leader.ground.monotonic() + PATIENCE
+        while (view := self._find(subject)) is not None and view.state not in RESTING:
+            if self._leader.ground.monotonic() >= until:
+                break
+            try:
+                return await self._control(view, request_id, command)
+            except Refusal as refusal:
+                if refusal.code != "backend_unavailable":
+                    raise
+            except LinkLost:
+                pass  # its successor is asked, or it itself on its next connection
+            await sleep(self._leader.ground.reactor, LOOK_SECONDS)
+        raise NobodyKnows()
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _follower(self, view: WorkerView) -> Any:
         follower = self._leader.registry.live(view.binding_key)
         if follower is None or not follower.ready:
             why = f"worker {view.name} is not connected now"
             if view.state in ("stopped", "failed"):
                 why = f"worker {view.name} is {view.state}; pi-telegram workers restart starts it"
             raise Refusal("backend_unavailable", why)
-        result = await follower.link.control(request_id, command)
-        return result if isinstance(result, dict) else {"result": result}
+        return follower
 
-    def _view(self, target: dict[str, Any]) -> WorkerView:
-        view: WorkerView | None = self._leader.supervisor.find(
-            name=target.get("name"), worker_id=target.get("worker_id")
-        )
+    def _find(self, subject: Subject) -> WorkerView | None:
+        spec_id = subject.key.removeprefix(PREFIX)
+        views = self._leader.supervisor.views()
+        return next((view for view in views if view.spec_id == spec_id), None)
+
+    def _view(self, subject: Subject) -> WorkerView:
+        view = self._find(subject)
         if view is None:
             raise Refusal("unknown_worker", "no worker has that name or id")
         return view

@@ -12,12 +12,13 @@ from zope.interface import implementer
 
 from pitelegram import __version__
 from pitelegram.control import status as documents
-from pitelegram.control.interfaces import IDaemon
+from pitelegram.control.interfaces import IDaemon, Subject
 from pitelegram.daemon.deeds import Deeds
 from pitelegram.errors import Refusal
 from pitelegram.ids import managed_binding
 from pitelegram.leader import LeaderService
 from pitelegram.panel.interfaces import IStatusSource
+from pitelegram.store.rows import Receipt
 
 if TYPE_CHECKING:
     from pitelegram.daemon.service import Daemon
@@ -32,7 +33,7 @@ class Face:
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
-        self._deeds = Deeds(lambda: self._leader)
+        self._deeds = Deeds(lambda: self._leader, lambda: daemon.commands)
 
     @property
     def _leader(self) -> LeaderService:
@@ -99,11 +100,25 @@ class Face:
 
     # --- doing --------------------------------------------------------------------------------
 
+    def resolve(self, action: str, target: dict[str, Any], args: dict[str, Any]) -> Subject:
+        """See L{IDaemon.resolve}."""
+        return self._deeds.resolve(action, target, args)
+
+    def check(self, action: str, subject: Subject) -> None:
+        """See L{IDaemon.check}."""
+        self._deeds.check(action, subject)
+
     def perform(
-        self, action: str, target: dict[str, Any], args: dict[str, Any], request_id: str
+        self, action: str, subject: Subject, args: dict[str, Any], request_id: str
     ) -> Deferred[dict[str, Any]]:
         """See L{IDaemon.perform}."""
-        return self._deeds.perform(action, target, args, request_id)
+        return self._deeds.perform(action, subject, args, request_id)
+
+    def settle(
+        self, action: str, subject: Subject, args: dict[str, Any], receipt: Receipt
+    ) -> Deferred[dict[str, Any]]:
+        """See L{IDaemon.settle}."""
+        return self._deeds.settle(action, subject, args, receipt)
 
     # --- inside -------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ from pitelegram.kernel.notify import notify
 from pitelegram.kernel.paths import Paths
 from pitelegram.kernel.redact import SECRETS
 from pitelegram.leader import Ground, LeaderService
+from pitelegram.ownership.continuity import host_id
 from pitelegram.ownership.ownership import Ownership, check
 from pitelegram.routing.paired import Owner
 from pitelegram.settings.file import SettingsFile
@@ -80,6 +81,7 @@ class Daemon(Service):
         self.name = "pi-telegram"
         self.file = SettingsFile(self.paths, self.environ)
         self.started_at = 0.0
+        self.commands: Commands | None = None
         self.events = RecentEvents()
         self._parts: list[Service] = []
         self._stopping = False
@@ -191,12 +193,13 @@ class Daemon(Service):
         self.leader = self._part(leader)
         await leader.startService()
         ownership.on_late_wake(leader.poll.discard_current)
-        commands = Commands(database)
+        host = await host_id(leader.leadership)
+        self.commands = Commands(database, host)
         control = self._part(
             ControlServer(
                 self.control_socket,
                 face,
-                commands,
+                self.commands,
                 self.reactor,
                 self.reactor,
                 self.options.socket_group,

@@ -18,10 +18,12 @@ from zope.interface import Attribute, Interface
 
 from pitelegram.store.rows import (
     Binding,
+    Claim,
     InboxRow,
     Incoming,
     JournalRow,
     OutboxPart,
+    Receipt,
     Spawn,
     Spec,
 )
@@ -143,7 +145,9 @@ class ISpecs(Interface):
     def create(spec_id: str, name: str, directory: str) -> Deferred[Spec]:
         """A new, stopped spec."""
 
-    def want(spec_id: str, desired: str, slot_id: str | None) -> Deferred[None]:
+    def want(
+        spec_id: str, desired: str, slot_id: str | None, request_id: str | None = None
+    ) -> Deferred[None]:
         """Change only by an operator's start (with a new slot id) or stop (slot id None)."""
 
     def set_session(
@@ -372,21 +376,25 @@ class IInbox(Interface):
 
 
 class ICommands(Interface):
-    """Control commands by request id (C{store.commands.Commands})."""
+    """Receipts of control commands (C{store.commands.Commands}); their drawing: C{docs/control.md}."""
 
-    def find(request_id: str) -> dict[str, Any] | None:
-        """C{fingerprint}, C{state}, C{envelope} (parsed or None)."""
+    def find(request_id: str) -> Receipt | None: ...
+    def reserve(claim: Claim) -> Deferred[bool]:
+        """Take the id, or take it over once its owner's lease is over; False: it is taken."""
 
-    def reserve(request_id: str, fingerprint: str) -> Deferred[bool]:
-        """False when the id is taken."""
+    def send_started(request_id: str, fingerprint: str, owner_hash: str) -> Deferred[bool]:
+        """False, and no change, when the row is not that owner's C{reserved} one any more."""
 
-    def send_started(request_id: str) -> Deferred[None]: ...
+    def finish(request_id: str, state: str, envelope: dict[str, Any]) -> Deferred[bool]:
+        """False, and no change, when there is an outcome already."""
 
-    def finish(request_id: str, state: str, envelope: dict[str, Any]) -> Deferred[None]: ...
+    abandon = Attribute("C{abandon(request_id, owner_hash)}: his reserved row, unsent, goes.")
 
-    def started() -> list[str]:
-        """Request ids left in C{send_started}."""
+    def started(before_ms: int | None = None) -> list[Receipt]:
+        """What is left in C{send_started}, oldest first."""
 
-    abandon = Attribute(
-        "C{abandon(request_id) -> Deferred}: a reserved row that sent nothing goes."
-    )
+    def has_effect(request_id: str) -> bool:
+        """Whether the daemon committed the change that this request asked of it."""
+
+    def forget(limit: int) -> Deferred[int]:
+        """Delete what is older than 30 days and beyond the newest 4,096; how many rows went."""

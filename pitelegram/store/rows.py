@@ -146,3 +146,48 @@ class InboxRow:
     mark_size: int | None
     mark_entry: str | None
     admitted_ms: int
+
+
+@attrs.frozen(kw_only=True)
+class Claim:
+    """A control command that is to be begun.
+
+    @ivar canonical: the command as it is compared, as canonical JSON.
+    @ivar selector_proof: a hash of how the caller named what it is about.
+    @ivar subject: what it is about, once resolved.
+    @ivar owner_hash: a hash of the token of whoever begins it.
+    @ivar owner_until_ms: until when nobody else may take it over.
+    """
+
+    request_id: str
+    action: str
+    canonical: str
+    fingerprint: str
+    selector_proof: str
+    subject: str
+    owner_hash: str
+    owner_until_ms: int
+
+
+@attrs.frozen(kw_only=True)
+class Receipt:
+    """What is stored of a control command.
+
+    @ivar canonical: empty for one of an older daemon, which matches nothing.
+    @ivar envelope: the answer of one that has ended; None when it cannot be read.
+    """
+
+    seq: int
+    request_id: str
+    action: str
+    canonical_version: int
+    canonical: str
+    fingerprint: str
+    selector_proof: str
+    subject: str
+    state: str
+    owner_hash: str
+    owner_until_ms: int | None
+    envelope: dict[str, Any] | None
+    created_ms: int
+    started_ms: int | None

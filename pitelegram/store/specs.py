@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
 from pitelegram.errors import StoreError
+from pitelegram.store.commands import mark_effect
 from pitelegram.store.database import Database
 from pitelegram.store.interfaces import ISpecs
 from pitelegram.store.rows import Spawn, Spec
@@ -74,13 +75,25 @@ class Specs:
 
         return self._database.write("create spec", work)
 
-    def want(self, spec_id: str, desired: str, slot_id: str | None) -> Deferred[None]:
-        """Change C{desired}: an operator's start (with a new slot id) or stop (slot id None)."""
-        return self._change(
-            "want",
-            "UPDATE specs SET desired = ?, slot_id = ?, changed_ms = ? WHERE spec_id = ?",
-            (desired, slot_id, self._database.now_ms(), spec_id),
-        )
+    def want(
+        self, spec_id: str, desired: str, slot_id: str | None, request_id: str | None = None
+    ) -> Deferred[None]:
+        """Change C{desired}: an operator's start (with a new slot id) or stop (slot id None).
+
+        @param request_id: the control command that asked for it.
+        """
+        now = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> None:
+            changed = connection.execute(
+                "UPDATE specs SET desired = ?, slot_id = ?, changed_ms = ? WHERE spec_id = ?",
+                (desired, slot_id, now, spec_id),
+            )
+            if changed.rowcount != 1:
+                raise StoreError("there is no such spec")
+            mark_effect(connection, request_id, now)
+
+        return self._database.write("want spec", work)
 
     def set_session(
         self, spec_id: str, session_id: str | None, session_file: str | None, entries: int

@@ -39,15 +39,20 @@ class ISupervisor(Interface):
 
     directories = Attribute("L{pitelegram.panel.interfaces.IDirectories} in which it may start one.")
 
-    def start(directory: str, actor: str) -> Deferred[WorkerView]:
+    def start(
+        directory: str, actor: str, spec_id: str | None = None, request_id: str | None = None
+    ) -> Deferred[WorkerView]:
         """An operator's start.  Fires when the process exists.
+
+        C{spec_id} is used if the directory has no spec yet; C{request_id} is written down in the
+        transaction that makes the worker wanted.
 
         @raise pitelegram.errors.Refusal: C{not-a-directory}, C{outside-roots}, C{already-running},
             C{no-slot}.
         @raise pitelegram.errors.LaunchFailed: it could not be started.
         """
 
-    def stop(spec_id: str, actor: str) -> Deferred[WorkerView]:
+    def stop(spec_id: str, actor: str, request_id: str | None = None) -> Deferred[WorkerView]:
         """The stop ladder; fires when the process is proven gone."""
 
     def restart(spec_id: str, actor: str) -> Deferred[WorkerView]:

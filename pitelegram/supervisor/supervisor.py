@@ -86,25 +86,33 @@ class Supervisor(Service):
     # --- ISupervisor -----------------------------------------------------------------------------
 
     @deferred
-    async def start(self, directory: str, actor: str) -> WorkerView:
+    async def start(
+        self,
+        directory: str,
+        actor: str,
+        spec_id: str | None = None,
+        request_id: str | None = None,
+    ) -> WorkerView:
         """See L{ISupervisor.start}."""
         real = str(self._roots.resolve(directory))
         if real in self._starting:
             raise Refusal("already-running", "a worker for that directory is being started")
         self._starting.add(real)
         try:
-            keeper = await self._prepare(real)
-            made = await self._begin(keeper, lambda: keeper.start(actor, "a start was asked for"))
+            keeper = await self._prepare(real, spec_id)
+            made = await self._begin(
+                keeper, lambda: keeper.start(actor, "a start was asked for"), request_id
+            )
         finally:
             self._starting.discard(real)
         await made
         return keeper.view()
 
     @deferred
-    async def stop(self, spec_id: str, actor: str) -> WorkerView:
+    async def stop(self, spec_id: str, actor: str, request_id: str | None = None) -> WorkerView:
         """See L{ISupervisor.stop}."""
         keeper = self._keeper(spec_id)
-        await self._parts.specs.want(spec_id, "stopped", None)
+        await self._parts.specs.want(spec_id, "stopped", None, request_id)
         await keeper.stop(actor, "a stop was asked for")
         return keeper.view()
 
@@ -206,7 +214,7 @@ class Supervisor(Service):
 
     # --- inside ------------------------------------------------------------------------------------
 
-    async def _prepare(self, real: str) -> Keeper:
+    async def _prepare(self, real: str, spec_id: str | None = None) -> Keeper:
         """Find or make the spec of a directory, with its Thread."""
         specs = self._parts.specs
         spec = specs.by_directory(real)
@@ -216,7 +224,7 @@ class Supervisor(Service):
                 raise Refusal("already-running", f"{spec.name} runs in that directory already")
             await self._threads.ensure(keeper.binding_key, "managed", real)
             return keeper
-        spec_id = self._parts.new_id()
+        spec_id = spec_id or self._parts.new_id()
         taken = {known.name for known in specs.list()}
         spec = await specs.create(spec_id, worker_name(self._roots.resolve(real), taken), real)
         try:
@@ -226,12 +234,17 @@ class Supervisor(Service):
             raise
         return self._keep(spec)
 
-    async def _begin(self, keeper: Keeper, begin: Callable[[], Deferred[None]]) -> Deferred[None]:
+    async def _begin(
+        self,
+        keeper: Keeper,
+        begin: Callable[[], Deferred[None]],
+        request_id: str | None = None,
+    ) -> Deferred[None]:
         """Commit the wish, say that it starts, and begin; C{begin}'s Deferred is handed through."""
         spec_id = keeper.spec.spec_id
         spec = self._parts.specs.get(spec_id) or keeper.spec
         slot = spec.slot_id or self._parts.new_id()
-        await self._parts.specs.want(spec_id, "running", slot)
+        await self._parts.specs.want(spec_id, "running", slot, request_id)
         text = f"⏳ {spec.name} is starting…"
         posted = self._parts.notices.post(keeper.binding_key, text, None)
         spawn(self._log, "posting a notice", posted)

@@ -16,7 +16,7 @@ from pitelegram.errors import StoreError
 from pitelegram.store.commands import Commands
 from pitelegram.store.interfaces import ICommands, ILeadership, ISpecs
 from pitelegram.store.leadership import Leadership
-from pitelegram.store.rows import Incoming
+from pitelegram.store.rows import Claim, Incoming
 from pitelegram.store.specs import Specs
 
 
@@ -180,32 +180,70 @@ class SpecsContract(StoreContract):
         await self.refused(specs.intend("p2", "s1", b"1"))
 
 
+def a_claim(request_id: str = "r", text: str = "hi", until_ms: int = 30_000, **more: str) -> Claim:
+    """Return a claim of owner C{one}."""
+    facts = {
+        "action": "worker.prompt",
+        "canonical": text,
+        "fingerprint": f"f-{text}",
+        "selector_proof": "v1:x",
+        "subject": "spec:1",
+        "owner_hash": "one",
+    }
+    return Claim(request_id=request_id, owner_until_ms=until_ms, **{**facts, **more})
+
+
 class CommandsContract(StoreContract):
     """L{ICommands}."""
 
+    def commands(self) -> Commands:
+        """Return receipts in a fresh store."""
+        return Commands(self.open("leader"), "host")
+
     async def test_interface(self) -> None:
         """The object has the interface's methods with its signatures."""
-        assert verifyObject(ICommands, Commands(self.open("leader")))
+        assert verifyObject(ICommands, self.commands())
 
     async def test_life(self) -> None:
         """An id is taken once, goes over C{send_started} to one outcome, and keeps it."""
-        commands = Commands(self.open("leader"))
+        commands = self.commands()
         assert commands.find("r") is None
-        assert await commands.reserve("r", "f") is True
-        assert await commands.reserve("r", "g") is False
-        await commands.send_started("r")
-        assert commands.started() == ["r"]
-        await self.refused(commands.abandon("r"))
-        await commands.finish("r", "accepted", {"ok": True})
-        expected = {"fingerprint": "f", "state": "accepted", "envelope": {"ok": True}}
-        assert commands.find("r") == expected
-        await self.refused(commands.finish("r", "rejected", {"ok": False}))
-        await self.refused(commands.send_started("r"))
+        claim = a_claim(until_ms=2**60)
+        assert await commands.reserve(claim) is True
+        assert await commands.reserve(a_claim(text="other", until_ms=2**60)) is False
+        assert await commands.finish("r", "accepted", {"ok": True}) is False
+        assert await commands.send_started("r", claim.fingerprint, "another") is False
+        assert await commands.send_started("r", "f-other", "one") is False
+        assert await commands.send_started("r", claim.fingerprint, "one") is True
+        assert [row.request_id for row in commands.started()] == ["r"]
+        assert await commands.abandon("r", "one") is False
+        assert await commands.finish("r", "accepted", {"ok": True}) is True
+        found = commands.find("r")
+        assert found is not None
+        assert (found.state, found.envelope, found.owner_hash) == ("accepted", {"ok": True}, "")
+        assert (found.canonical, found.subject, found.canonical_version) == ("hi", "spec:1", 1)
+        assert await commands.finish("r", "rejected", {"ok": False}) is False
+        assert await commands.send_started("r", claim.fingerprint, "one") is False
+        assert await commands.reserve(claim) is False
         assert commands.started() == []
 
     async def test_abandon(self) -> None:
-        """A reserved id that sent nothing is free again."""
-        commands = Commands(self.open("leader"))
-        await commands.reserve("r", "f")
-        await commands.abandon("r")
-        assert await commands.reserve("r", "g") is True
+        """A reserved id that sent nothing is free again, by the word of its owner."""
+        commands = self.commands()
+        await commands.reserve(a_claim())
+        assert await commands.abandon("r", "another") is False
+        assert await commands.abandon("r", "one") is True
+        assert await commands.reserve(a_claim(text="other")) is True
+
+    async def test_lease(self) -> None:
+        """After its lease a reservation goes over to one other owner of the same command."""
+        commands = self.commands()
+        await commands.reserve(a_claim(until_ms=2**60))
+        assert await commands.reserve(a_claim(owner_hash="two", until_ms=2**60)) is False
+        await commands.abandon("r", "one")
+        await commands.reserve(a_claim(until_ms=0))
+        assert await commands.reserve(a_claim(text="other", owner_hash="two")) is False
+        assert await commands.reserve(a_claim(owner_hash="two", until_ms=2**60)) is True
+        assert await commands.reserve(a_claim(owner_hash="three", until_ms=2**60)) is False
+        assert await commands.send_started("r", "f-hi", "one") is False
+        assert await commands.send_started("r", "f-hi", "two") is True

@@ -9,8 +9,10 @@ import attrs
 from twisted.internet.defer import Deferred, fail, succeed
 from zope.interface import implementer
 
-from pitelegram.control.interfaces import IDaemon
+from pitelegram.control.interfaces import IDaemon, Subject
+from pitelegram.errors import NobodyKnows, Refusal
 from pitelegram.store.interfaces import ICommands
+from pitelegram.store.rows import Claim, Receipt
 
 
 @implementer(IDaemon)
@@ -18,8 +20,14 @@ from pitelegram.store.interfaces import ICommands
 class FakeDaemon:
     """A daemon that records what it is asked and answers what it is told.
 
-    @ivar performed: C{(action, target, args, request_id)} in order.
+    Every selector is resolved: to C{spec:<name>}, or to C{spec:<id>} without its C{w-}.
+
+    @ivar performed: C{(action, subject key, args, request_id)} in order.
+    @ivar settled: request ids whose fate was asked for.
     @ivar answers: by action: a result, an exception, or a Deferred; missing ones give C{{}}.
+    @ivar fates: likewise for L{settle}.
+    @ivar unknown: names that nobody has.
+    @ivar away: what L{check} raises, if anything.
     """
 
     document: dict[str, Any] = attrs.Factory(lambda: {"schema_version": 1, "health": "ok"})
@@ -27,7 +35,11 @@ class FakeDaemon:
     private_fields: dict[str, Any] = attrs.Factory(dict)
     items: list[dict[str, Any]] = attrs.Factory(list)
     past: list[dict[str, Any]] = attrs.Factory(list)
-    performed: list[tuple[str, dict[str, Any], dict[str, Any], str]] = attrs.Factory(list)
+    performed: list[tuple[str, str, dict[str, Any], str]] = attrs.Factory(list)
+    settled: list[str] = attrs.Factory(list)
+    fates: dict[str, Any] = attrs.Factory(dict)
+    unknown: set[str] = attrs.Factory(set)
+    away: Exception | None = None
     answers: dict[str, Any] = attrs.Factory(dict)
     observers: list[Callable[[dict[str, Any]], None]] = attrs.Factory(list)
 
@@ -58,15 +70,38 @@ class FakeDaemon:
         for observer in list(self.observers):
             observer(event)
 
+    def resolve(self, action: str, target: dict[str, Any], args: dict[str, Any]) -> Subject:
+        """Name the subject by its selector."""
+        name = target.get("name") or target.get("worker_id", "").removeprefix("w-")
+        name = args["directory"] if action == "worker.start" else name
+        if name in self.unknown:
+            raise Refusal("unknown_worker", "no worker has that name or id")
+        return Subject(key=f"spec:{name}" if name else "", name=name or None)
+
+    def check(self, action: str, subject: Subject) -> None:
+        """Let everything through, unless told otherwise."""
+        if self.away is not None:
+            raise self.away
+
     def perform(
-        self, action: str, target: dict[str, Any], args: dict[str, Any], request_id: str
+        self, action: str, subject: Subject, args: dict[str, Any], request_id: str
     ) -> Deferred[dict[str, Any]]:
         """Record the command and give the prepared answer."""
-        self.performed.append((action, target, args, request_id))
-        answer = self.answers.get(action, {})
-        if isinstance(answer, Deferred):
-            return answer
-        return fail(answer) if isinstance(answer, Exception) else succeed(answer)
+        self.performed.append((action, subject.key, args, request_id))
+        return _prepared(self.answers.get(action, {}))
+
+    def settle(
+        self, action: str, subject: Subject, args: dict[str, Any], receipt: Receipt
+    ) -> Deferred[dict[str, Any]]:
+        """Record the question and give the prepared answer."""
+        self.settled.append(receipt.request_id)
+        return _prepared(self.fates.get(action, NobodyKnows()))
+
+
+def _prepared(answer: Any) -> Deferred[Any]:
+    if isinstance(answer, Deferred):
+        return answer
+    return fail(answer) if isinstance(answer, Exception) else succeed(answer)
 
 
 @implementer(ICommands)
@@ -83,31 +118,39 @@ class FaultyCommands:
     broken: dict[str, Exception] = attrs.Factory(dict)
     broken_after: dict[str, Exception] = attrs.Factory(dict)
 
-    def find(self, request_id: str) -> dict[str, Any] | None:
+    def find(self, request_id: str) -> Receipt | None:
         """One row, or None."""
         if "find" in self.broken:
             raise self.broken["find"]
         return self.real.find(request_id)
 
-    def reserve(self, request_id: str, fingerprint: str) -> Deferred[bool]:
+    def reserve(self, claim: Claim) -> Deferred[bool]:
         """Take an id; False when it is taken."""
-        return self._do("reserve", request_id, fingerprint)
+        return self._do("reserve", claim)
 
-    def send_started(self, request_id: str) -> Deferred[None]:
+    def send_started(self, request_id: str, fingerprint: str, owner_hash: str) -> Deferred[bool]:
         """Say that the effect begins."""
-        return self._do("send_started", request_id)
+        return self._do("send_started", request_id, fingerprint, owner_hash)
 
-    def finish(self, request_id: str, state: str, envelope: dict[str, Any]) -> Deferred[None]:
+    def finish(self, request_id: str, state: str, envelope: dict[str, Any]) -> Deferred[bool]:
         """Store the end."""
         return self._do("finish", request_id, state, envelope)
 
-    def started(self) -> list[str]:
-        """Ids left in C{send_started}."""
-        return self.real.started()
-
-    def abandon(self, request_id: str) -> Deferred[None]:
+    def abandon(self, request_id: str, owner_hash: str) -> Deferred[bool]:
         """Remove a reserved row."""
-        return self._do("abandon", request_id)
+        return self._do("abandon", request_id, owner_hash)
+
+    def started(self, before_ms: int | None = None) -> list[Receipt]:
+        """Rows left in C{send_started}."""
+        return self.real.started(before_ms)
+
+    def has_effect(self, request_id: str) -> bool:
+        """Whether a change was committed."""
+        return self.real.has_effect(request_id)
+
+    def forget(self, limit: int) -> Deferred[int]:
+        """Delete what is old."""
+        return self._do("forget", limit)
 
     def _do(self, name: str, *arguments: Any) -> Deferred[Any]:
         if name in self.broken:

@@ -134,11 +134,17 @@ class FakeSupervisor:
             attrs.evolve(view, **changes) if view.name == name else view for view in self.listed
         ]
 
-    def start(self, directory: str, actor: str) -> Deferred[WorkerView]:
+    def start(
+        self,
+        directory: str,
+        actor: str,
+        spec_id: str | None = None,
+        request_id: str | None = None,
+    ) -> Deferred[WorkerView]:
         """See L{ISupervisor.start}."""
         return self._do("start", directory, self.listed[0])
 
-    def stop(self, spec_id: str, actor: str) -> Deferred[WorkerView]:
+    def stop(self, spec_id: str, actor: str, request_id: str | None = None) -> Deferred[WorkerView]:
         """See L{ISupervisor.stop}."""
         return self._do("stop", spec_id, self._of(spec_id))
 

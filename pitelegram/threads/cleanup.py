@@ -57,6 +57,10 @@ class Cleanup:
         """See L{ICleanup.delete}."""
         return self._lock.run(self._delete, operation_id)
 
+    def delete_newest(self) -> Deferred[tuple[int, int]]:
+        """Delete what the newest review found; see L{ICleanup.delete}."""
+        return self._lock.run(self._delete, None)
+
     def sweep(self, age_ms: int) -> Deferred[tuple[int, int, int]]:
         """Delete what has been inactive for C{age_ms}; fires with deleted, kept and too young."""
         return self._lock.run(self._sweep, age_ms)
@@ -82,10 +86,10 @@ class Cleanup:
         return operation, [self._name(item.binding_key) for item in found]
 
     @deferred
-    async def _delete(self, operation_id: str) -> tuple[int, int]:
+    async def _delete(self, operation_id: str | None) -> tuple[int, int]:
         items = self.store.reviewed(operation_id)
         if not items:
-            raise Refusal("stale", "that review is not the newest; review again")
+            raise Refusal("stale", "there is no review that found anything, or not the newest one; review again")
         outcomes = [await self._one(item) for item in items]
         return sum(outcomes), len(outcomes) - sum(outcomes)
 

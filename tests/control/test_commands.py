@@ -5,9 +5,11 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
+from pitelegram.control.canonical import canonical_form, fingerprint_of, selector_proof
 from pitelegram.control.commands import CommandDesk
 from pitelegram.control.envelope import is_legal
 from pitelegram.control.interfaces import IDaemon
+from pitelegram.control.requests import validate
 from pitelegram.errors import (
     LaunchFailed,
     LinkLost,
@@ -18,6 +20,7 @@ from pitelegram.errors import (
     StoreError,
 )
 from pitelegram.store.commands import Commands
+from pitelegram.store.rows import Claim
 from pitelegram.testing.control import FakeDaemon, FaultyCommands
 from pitelegram.testing.stores import leader_database
 
@@ -46,9 +49,9 @@ class DeskCase(SynchronousTestCase):
         """Build the desk."""
         self.daemon = FakeDaemon()
         self.clock = Clock()
-        database = leader_database(self.clock)
+        database = self.database = leader_database(self.clock)
         self.addCleanup(database.stopService)
-        self.rows = Commands(database)
+        self.rows = Commands(database, "host")
         self.commands = FaultyCommands(self.rows)
         self.desk = CommandDesk(self.daemon, self.commands, self.clock)
 
@@ -115,7 +118,7 @@ class ReadTests(DeskCase):
         """C{resolve_target} says who it is, or that there is nobody."""
         self.daemon.answers["resolve_target"] = {"worker_id": "w", "name": "a"}
         self.check(self.submit(read("resolve_target")), "resolved", "no_receipt", True, True)
-        self.daemon.answers["resolve_target"] = Refusal("unknown_worker", "there is no such worker")
+        self.daemon.unknown = {"a"}
         envelope = self.submit(read("resolve_target"))
         self.check(envelope, "not_found", "no_receipt", dry_run=True)
         self.assertEqual(envelope["result"], {"candidates": []})
@@ -154,10 +157,8 @@ class ChangeTests(DeskCase):
         envelope = self.submit(prompt())
         self.check(envelope, "accepted", "terminal_accepted", ok=True)
         self.assertEqual(envelope["result"], {"queued": 1})
-        self.assertEqual(
-            self.daemon.performed, [("worker.prompt", {"name": "a"}, {"text": "hi"}, "r1")]
-        )
-        self.assertEqual(self.rows.find("r1")["state"], "accepted")
+        self.assertEqual(self.daemon.performed, [("worker.prompt", "spec:a", {"text": "hi"}, "r1")])
+        self.assertEqual(self.rows.find("r1").state, "accepted")
 
     def test_replay(self):
         """The same request again gives the same envelope and no second effect."""
@@ -167,12 +168,50 @@ class ChangeTests(DeskCase):
 
     def test_replay_of_a_refusal(self):
         """A refusal is replayed too, even when it would work by now."""
-        self.daemon.answers["worker.prompt"] = Refusal("unknown_worker", "there is no such worker")
+        self.daemon.answers["worker.prompt"] = Refusal("outside-roots", "not there")
         first = self.submit(prompt())
-        self.check(first, "unknown_worker", "terminal_rejected")
+        self.check(first, "rejected", "terminal_rejected")
         del self.daemon.answers["worker.prompt"]
         self.assertEqual(self.submit(prompt()), first)
         self.assertEqual(len(self.daemon.performed), 1)
+
+    def test_nobody_of_that_name(self):
+        """Nothing can be begun for an unknown worker; the id is free when there is one."""
+        self.daemon.unknown = {"a"}
+        self.check(self.submit(prompt()), "unknown_worker", "no_receipt")
+        self.assertIsNone(self.rows.find("r1"))
+        self.daemon.unknown = set()
+        self.check(self.submit(prompt()), "accepted", "terminal_accepted", ok=True)
+
+    def test_nobody_to_take_it(self):
+        """A worker that is away leaves no receipt; the same id works exactly once when it is back."""
+        self.daemon.away = Refusal("backend_unavailable", "worker a is not connected now")
+        for _ in range(3):
+            self.check(self.submit(prompt()), "backend_unavailable", "no_receipt")
+        self.assertEqual((self.rows.find("r1"), self.daemon.performed), (None, []))
+        self.daemon.away = None
+        first = self.submit(prompt())
+        self.daemon.away = Refusal("backend_unavailable", "worker a is not connected now")
+        self.assertEqual(self.submit(prompt()), first)
+        self.assertEqual(len(self.daemon.performed), 1)
+
+    def test_selectors(self):
+        """Name and id of one worker are one command; another's conflict, whoever that is."""
+        first = self.submit(prompt())
+        self.assertEqual(self.submit(prompt(target={"worker_id": "w-a"})), first)
+        self.daemon.unknown = {"gone"}
+        for other in ({"name": "b"}, {"name": "gone"}):
+            envelope = self.submit(prompt(target=other))
+            self.check(envelope, "duplicate_request", "terminal_rejected")
+        self.assertEqual(len(self.daemon.performed), 1)
+
+    def test_exact_repetition_after_the_worker_is_gone(self):
+        """It is recognised by how it named the worker; by another name it is not."""
+        first = self.submit(prompt())
+        self.daemon.unknown = {"a"}
+        self.assertEqual(self.submit(prompt()), first)
+        other = self.submit(prompt(target={"worker_id": "w-a"}))
+        self.check(other, "duplicate_request", "terminal_rejected")
 
     def test_duplicate(self):
         """The id of another command is refused before anything is done."""
@@ -231,7 +270,7 @@ class ChangeTests(DeskCase):
             envelope = self.submit(prompt(request_id=f"n{number}"))
             self.check(envelope, status, "terminal_rejected")
             self.assertEqual(envelope["error"]["details"], {"reason": reason})
-            self.assertEqual(self.rows.find(f"n{number}")["state"], "rejected")
+            self.assertEqual(self.rows.find(f"n{number}").state, "rejected")
 
     def test_unknown_outcome(self):
         """A lost link, a gone Pi or a defect is uncertain, and is never done again."""
@@ -248,33 +287,103 @@ class ChangeTests(DeskCase):
 class EarlierLifeTests(DeskCase):
     """Rows that an earlier daemon left, and a store that fails."""
 
-    def fingerprint_of(self, value):
-        """The fingerprint as the desk computes it."""
-        from pitelegram.control.requests import validate
-
-        return validate(value).fingerprint()
-
-    def leave(self, state, envelope=None, request_id="r1"):
-        """Leave a row as a killed daemon would."""
-        self.successResultOf(self.rows.reserve(request_id, self.fingerprint_of(prompt())))
+    def leave(self, state, envelope=None, request_id="r1", lease=0):
+        """Leave a row as a killed daemon would; its lease is over C{lease} seconds from now."""
+        request = validate(prompt(request_id=request_id))
+        form = canonical_form(request, "spec:a")
+        until = int((self.clock.seconds() + lease) * 1000)
+        claim = Claim(
+            request_id=request_id,
+            action=request.action,
+            canonical=form,
+            fingerprint=fingerprint_of(form),
+            selector_proof=selector_proof(request),
+            subject="spec:a",
+            owner_hash="earlier",
+            owner_until_ms=until,
+        )
+        self.successResultOf(self.rows.reserve(claim))
         if state != "reserved":
-            self.successResultOf(self.rows.send_started(request_id))
+            self.successResultOf(
+                self.rows.send_started(request_id, claim.fingerprint, claim.owner_hash)
+            )
         if state == "accepted":
             self.successResultOf(self.rows.finish(request_id, state, envelope))
 
     def test_reserved(self):
-        """A reserved row sent nothing: the command is done now, once."""
-        self.leave("reserved")
+        """A reserved row sent nothing: while its lease runs it is pending, then it is done once."""
+        self.leave("reserved", lease=30)
+        self.check(self.submit(prompt()), "pending", "in_progress")
+        self.clock.advance(29.9)
+        self.check(self.submit(prompt()), "pending", "in_progress")
+        self.assertEqual(self.daemon.performed, [])
+        self.clock.advance(0.2)
+        self.check(self.submit(prompt()), "accepted", "terminal_accepted", ok=True)
         self.check(self.submit(prompt()), "accepted", "terminal_accepted", ok=True)
         self.assertEqual(len(self.daemon.performed), 1)
 
-    def test_send_started(self):
-        """A started row is uncertain and stays so; nothing is sent."""
+    def test_send_started_and_nobody_to_ask(self):
+        """A started row for which nobody can answer is uncertain at once, and stays so."""
         self.leave("send_started")
         first = self.submit(prompt())
         self.check(first, "request_state_uncertain", "terminal_uncertain")
         self.assertEqual(self.submit(prompt()), first)
+        self.assertEqual((self.daemon.performed, self.daemon.settled), ([], ["r1"]))
+
+    def test_send_started_and_the_worker_knows(self):
+        """What the worker says of the same id is the outcome; it is asked once."""
+        for number, (fate, status, disposition) in enumerate(
+            (
+                ({"deliveryId": "d"}, "accepted", "terminal_accepted"),
+                (Refusal("execution-failed", "no"), "rejected", "terminal_rejected"),
+                (PiCancelled("an extension said no"), "rejected", "terminal_rejected"),
+            )
+        ):
+            self.leave("send_started", request_id=f"k{number}")
+            self.daemon.fates["worker.prompt"] = fate
+            for _ in range(2):
+                envelope = self.submit(prompt(request_id=f"k{number}"))
+                self.check(envelope, status, disposition, ok=status == "accepted")
+        self.assertEqual(self.daemon.settled, ["k0", "k1", "k2"])
         self.assertEqual(self.daemon.performed, [])
+
+    def test_settled_without_being_asked(self):
+        """A daemon that starts finds out by itself; who asks meanwhile waits for the same answer."""
+        self.leave("send_started")
+        self.leave("reserved", request_id="r2", lease=30)
+        fate = self.daemon.fates["worker.prompt"] = Deferred()
+        self.desk.settle_earlier()
+        asking = self.desk.submit(prompt())
+        self.assertNoResult(asking)
+        self.check(self.submit(prompt("other")), "duplicate_request", "terminal_rejected")
+        fate.callback({"deliveryId": "d"})
+        self.check(self.successResultOf(asking), "accepted", "terminal_accepted", ok=True)
+        self.assertEqual(self.daemon.settled, ["r1"])
+        self.assertEqual(self.rows.find("r2").state, "reserved")
+
+    def test_damaged_row(self):
+        """A started row that cannot be understood is uncertain; nothing is sent for it."""
+        self.leave("send_started")
+        self.damage("canonical = 'rubbish'")
+        self.desk.settle_earlier()
+        self.assertEqual(self.rows.find("r1").state, "uncertain")
+        self.check(self.submit(prompt()), "request_state_uncertain", "terminal_uncertain")
+        self.assertEqual((self.daemon.performed, self.daemon.settled), ([], []))
+
+    def test_row_of_an_older_daemon(self):
+        """Its id stays taken although nobody can tell whether it is the same command."""
+        self.submit(prompt())
+        self.damage("canonical_version = 0, canonical = '', selector_proof = '', host_id = ''")
+        self.check(self.submit(prompt()), "request_state_uncertain", "terminal_uncertain")
+        self.assertEqual(len(self.daemon.performed), 1)
+
+    def damage(self, assignments):
+        """Change a row behind everybody's back."""
+        self.successResultOf(
+            self.database.write(
+                "damage", lambda store: store.execute(f"UPDATE commands SET {assignments}")
+            )
+        )
 
     def test_other_command(self):
         """A row of another command conflicts in whatever state it is."""
@@ -286,7 +395,7 @@ class EarlierLifeTests(DeskCase):
 
     def test_damaged_envelope(self):
         """A stored envelope that is not legal, or another's, is not given out."""
-        for number, stored in enumerate((None, {}, {"ok": True}, self.submit(prompt()))):
+        for number, stored in enumerate(({}, {"ok": True}, self.submit(prompt()))):
             self.leave("accepted", stored, request_id=f"d{number}")
             envelope = self.submit(prompt(request_id=f"d{number}"))
             self.check(envelope, "request_state_uncertain", "terminal_uncertain")
@@ -314,9 +423,10 @@ class EarlierLifeTests(DeskCase):
         self.assertEqual(self.daemon.performed, [])
 
     def test_end_not_committed(self):
-        """The end could not be stored: the caller is not told that it worked, and never will be."""
+        """The end could not be stored: the caller is not told that it worked; the worker is asked."""
         self.commands.broken = {"finish": StoreError("the disk is full")}
         self.check(self.submit(prompt()), "request_state_uncertain", "terminal_uncertain")
         self.commands.broken = {}
-        self.check(self.submit(prompt()), "request_state_uncertain", "terminal_uncertain")
-        self.assertEqual(len(self.daemon.performed), 1)
+        self.daemon.fates["worker.prompt"] = {"deliveryId": "d"}
+        self.check(self.submit(prompt()), "accepted", "terminal_accepted", ok=True)
+        self.assertEqual((len(self.daemon.performed), self.daemon.settled), (1, ["r1"]))

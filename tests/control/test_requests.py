@@ -194,15 +194,3 @@ class ValidateTests(SynchronousTestCase):
             self.refused(
                 "$.args.session_ref", action="worker.switch_session", args={"session_ref": ref}
             )
-
-    def test_fingerprint(self):
-        """The fingerprint depends on action, target and arguments, and on nothing else."""
-        first = validate(request()).fingerprint()
-        self.assertEqual(validate(request(request_id="other")).fingerprint(), first)
-        for changes in (
-            {"args": {"text": "Hi"}},
-            {"args": {"text": "hi "}},
-            {"target": {"worker_id": "a"}},
-            {"action": "worker.steer"},
-        ):
-            self.assertNotEqual(validate(request(**changes)).fingerprint(), first)

@@ -10,20 +10,44 @@ from twisted.internet.defer import fail, succeed
 from twisted.trial.unittest import TestCase
 from zope.interface.verify import verifyObject
 
-from pitelegram.control.interfaces import IDaemon
+from pitelegram.control.interfaces import IDaemon, Subject
 from pitelegram.control.requests import ACTIONS
 from pitelegram.daemon.deeds import CONTROLS
 from pitelegram.daemon.face import Face
-from pitelegram.errors import LinkLost, Refusal
+from pitelegram.errors import LinkLost, NobodyKnows, Refusal
 from pitelegram.ids import ProcessBirth
 from pitelegram.kernel.deferring import deferred
 from pitelegram.kernel.logs import RecentEvents
 from pitelegram.panel.interfaces import IStatusSource
+from pitelegram.store.commands import Commands
+from pitelegram.store.rows import Receipt
 from pitelegram.testing.leading import LeaderWorld
 from pitelegram.testing.panel import a_view
 from pitelegram.testing.supervision import FakeFollower, FakeRegistry
 
 ALPHA = {"name": "alpha"}
+
+
+def a_receipt(action: str, subject: str) -> Receipt:
+    """Return what an earlier daemon left of C{request-1}."""
+    return Receipt(
+        seq=1,
+        request_id="request-1",
+        action=action,
+        canonical_version=1,
+        canonical="{}",
+        fingerprint="f",
+        selector_proof="v1:x",
+        subject=subject,
+        state="send_started",
+        owner_hash="x",
+        owner_until_ms=0,
+        envelope=None,
+        created_ms=1,
+        started_ms=1,
+    )
+
+
 CALL = {"method": "sendMessage", "params": {"text": "x"}}
 
 
@@ -36,6 +60,7 @@ class Shown:
     events: RecentEvents = attrs.field(factory=RecentEvents)
     started_at: float = 1_700_000_000.0
     ownership: Any = None
+    commands: Any = None
 
 
 @attrs.define(eq=False)
@@ -86,8 +111,20 @@ class FaceCase(TestCase):
         return link
 
     def perform(self, action: str, target: Any = ALPHA, **args: Any) -> Any:
-        """Do a command."""
-        return self.face.perform(action, target, args, "request-1")
+        """Do a command, as the desk does."""
+
+        @deferred
+        async def go() -> Any:
+            subject = self.face.resolve(action, target, args)
+            self.face.check(action, subject)
+            return await self.face.perform(action, subject, args, "request-1")
+
+        return go()
+
+    def settle(self, action: str, state: str = "spec:id-alpha", **args: Any) -> Any:
+        """Ask what became of a command of an earlier daemon."""
+        receipt = a_receipt(action, state)
+        return self.face.settle(action, Subject(key=receipt.subject), args, receipt)
 
     def refused(self, code: str, action: str, target: Any = ALPHA, **args: Any) -> None:
         """The command is refused with that code."""
@@ -298,6 +335,82 @@ class DoingTests(FaceCase):
     def test_every_action(self) -> None:
         """Whatever the schema admits is done or refused in so many words."""
         done = {"worker.start", "worker.stop", "worker.restart", "worker.forget", "outbox.retry"}
+        done |= {"threads.review", "threads.delete_reviewed"}
         for action in set(ACTIONS) - set(CONTROLS) - done - {"resolve_target", "noop"}:
             target = ALPHA if ACTIONS[action].on_worker else {}
             self.refused("backend_unsupported", action, target)
+
+
+class ResolvingTests(FaceCase):
+    """What a command is about."""
+
+    def test_start(self) -> None:
+        """A directory without a spec gets one id, however it is spelled, until it has a spec."""
+        first = self.face.resolve("worker.start", {}, {"directory": "/projects/new"})
+        second = self.face.resolve("worker.start", {}, {"directory": "/projects/./new/"})
+        other = self.face.resolve("worker.start", {}, {"directory": "/projects/other"})
+        self.assertEqual(first, second)
+        self.assertNotEqual(first, other)
+        self.successResultOf(self.world.leader.specs.create("s-new", "new", "/projects/new"))
+        known = self.face.resolve("worker.start", {}, {"directory": "/projects/new"})
+        self.assertEqual((known.key, known.name), ("spec:s-new", "new"))
+
+    def test_without_target(self) -> None:
+        """Commands about no worker have no subject."""
+        self.assertEqual(self.face.resolve("outbox.retry", {}, {"key": "k"}), Subject())
+
+
+class SettlingTests(FaceCase):
+    """Commands that an earlier daemon had begun."""
+
+    def setUp(self) -> None:
+        """Have somewhere to look for effects."""
+        super().setUp()
+        self.daemon.commands = Commands(self.world.database, "host")
+
+    def test_asked_of_the_worker(self) -> None:
+        """The connected worker gets the same command with the same id."""
+        link = self.connect({"deliveryId": "d"})
+        found = self.successResultOf(self.settle("worker.prompt", text="hi"))
+        self.assertEqual(found, {"deliveryId": "d"})
+        self.assertEqual(link.asked, [("request-1", {"type": "prompt", "message": "hi"})])
+
+    def test_refused_by_the_worker(self) -> None:
+        """Its refusal is proof."""
+        self.connect(Refusal("execution-failed", "no"))
+        self.failureResultOf(self.settle("worker.abort"), Refusal)
+
+    def test_nobody(self) -> None:
+        """A stopped worker, or one that is forgotten, cannot be asked."""
+        for subject in ("spec:id-beta", "spec:id-gone"):
+            self.failureResultOf(self.settle("worker.abort", subject), NobodyKnows)
+
+    @deferred
+    async def test_waits_for_the_worker(self) -> None:
+        """One that lives is asked as soon as it is back."""
+        asking = self.settle("worker.abort")
+        self.assertNoResult(asking)
+        self.connect({"aborted": True})
+        self.assertEqual(await asking, {"aborted": True})
+
+    @deferred
+    async def test_own_changes(self) -> None:
+        """What the daemon does itself is read from its store."""
+        for action in ("worker.start", "worker.stop"):
+            refusal = self.failureResultOf(self.settle(action), Refusal).value
+            self.assertEqual(refusal.code, "not-begun")
+        await self.world.leader.specs.create("id-alpha", "alpha", "/projects/alpha")
+        await self.world.leader.specs.want("id-alpha", "running", "slot", "request-1")
+        for action in ("worker.start", "worker.stop"):
+            self.assertEqual(self.successResultOf(self.settle(action))["name"], "alpha")
+
+    @deferred
+    async def test_restart_and_forget(self) -> None:
+        """A restart is proven by a later spawn, forgetting by there being nothing left."""
+        self.failureResultOf(self.settle("worker.restart"), NobodyKnows)
+        await self.world.leader.specs.create("id-alpha", "alpha", "/projects/alpha")
+        await self.world.leader.specs.intend("p1", "id-alpha", b"secret")
+        self.assertEqual(self.successResultOf(self.settle("worker.restart"))["name"], "alpha")
+        self.failureResultOf(self.settle("worker.forget"), NobodyKnows)
+        found = self.successResultOf(self.settle("worker.forget", "spec:gone"))
+        self.assertEqual(found["state"], "stopped")
