@@ -10,6 +10,7 @@ from typing import Any
 from pitelegram.commands import output
 from pitelegram.commands.client import ControlClient, FateUnknown, Unreachable
 from pitelegram.commands.place import control_socket, paths_of
+from pitelegram.commands.replay import durable_answer
 from pitelegram.control import envelope as envelopes
 from pitelegram.control.envelope import Envelope
 from pitelegram.kernel.exits import EXIT_FAILED, EXIT_USAGE
@@ -48,6 +49,8 @@ def settled_here(value: dict[str, Any]) -> Envelope | None:
 def ask(args: argparse.Namespace, value: dict[str, Any], body: bytes | None = None) -> Envelope:
     """Send a request and return its envelope, also when no daemon could be reached.
 
+    An answer that was lost is looked up in the daemon's store.
+
     @param body: the request's own bytes, where they must stay as they are.
     @raise FateUnknown: it may have begun, and nothing proves how it ended.
     """
@@ -63,7 +66,10 @@ def ask(args: argparse.Namespace, value: dict[str, Any], body: bytes | None = No
     except FateUnknown:
         if _reads(action):
             return _unavailable(action, request_id, "the daemon did not answer")
-        raise
+        known = durable_answer(paths_of(args).database, value)
+        if known is None:
+            raise
+        return known
 
 
 def change(

@@ -72,7 +72,7 @@ class ServedCase(CommandCase):
         self.daemon = FakeDaemon()
         database = leader_database(Clock())
         self.addCleanup(database.stopService)
-        self.server = self.serve(self.paths.control_socket, Commands(database))
+        self.server = self.serve(self.paths.control_socket, Commands(database, "host"))
 
     def serve(self, path, commands):
         """Start a server at C{path}."""

@@ -9,9 +9,13 @@ from twisted.internet.endpoints import UNIXServerEndpoint
 from twisted.internet.protocol import Factory, Protocol
 
 from pitelegram.control import envelope as envelopes
+from pitelegram.control.commands import CommandDesk
 from pitelegram.control.envelope import is_legal
 from pitelegram.errors import LinkLost, Refusal
 from pitelegram.kernel.deferring import deferred
+from pitelegram.store.commands import Commands
+from pitelegram.store.database import Database
+from pitelegram.testing.control import FakeDaemon
 from tests.commands.support import CommandCase, ServedCase
 
 
@@ -387,6 +391,24 @@ class FateTests(CommandCase):
             ended = await self.cli("workers", "stop", "a", "--request-id", "r", "--json")
             self.assertEqual((ended.code, ended.out), (2, ""), data)
             self.assertIn("--request-id r", ended.err)
+
+    @deferred
+    async def test_looked_up(self):
+        """A lost answer is read from the daemon's store, if it is there for exactly this request."""
+        await self.answer(b"")
+        database = Database(self.paths.database, "leader", self.reactor, self.reactor)
+        database.startService()
+        self.addCleanup(database.stopService)
+        await database.acquire("epoch")
+        desk = CommandDesk(FakeDaemon(), Commands(database, "host"), self.reactor)
+        stop = {"action": "worker.stop", "request_id": "r", "target": {"name": "a"}}
+        right = await desk.submit({"schema_version": 1, **stop})
+        self.assertTrue(right["ok"])
+        ended = await self.cli("workers", "stop", "a", "--request-id", "r", "--json")
+        self.assertEqual((ended.code, json.loads(ended.out)), (0, right))
+        for verb, name, request_id in (("stop", "b", "r"), ("abort", "a", "r"), ("stop", "a", "q")):
+            ended = await self.cli("workers", verb, name, "--request-id", request_id, "--json")
+            self.assertEqual((ended.code, ended.out), (2, ""), (verb, name, request_id))
 
     @deferred
     async def test_sent_once(self):
