@@ -22,6 +22,7 @@ from pitelegram.errors import UnsafeFile
 
 FILE_MODE = 0o600
 DIR_MODE = 0o700
+ANY_MODE = 0o7777
 
 SOCKET_PATH_LIMIT = 100
 """Bytes of a UNIX socket path; the system's own limit is 104 to 108."""
@@ -88,10 +89,11 @@ def check_private_file(path: Path) -> None:
     _check_only(Path(path), stat.S_ISREG, FILE_MODE)
 
 
-def open_private(path: Path, flags: int) -> int:
+def open_private(path: Path, flags: int, narrow: bool = True) -> int:
     """Open a regular file of ours and return its descriptor (close-on-exec).
 
     @param flags: C{os.O_*}; with C{O_CREAT} the file is made 0600.
+    @param narrow: false for whoever only looks: then a file that is too open stays so.
     @raise UnsafeFile: C{missing_entry}, C{entry_exists} (C{O_EXCL}), or the policy refuses it.
     """
     path = Path(path)
@@ -100,7 +102,7 @@ def open_private(path: Path, flags: int) -> int:
         safe = flags & ~os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         fd = os.open(path, safe, FILE_MODE)
         try:
-            _check_and_narrow(fd, stat.S_ISREG, FILE_MODE)
+            _check_and_narrow(fd, stat.S_ISREG, FILE_MODE if narrow else ANY_MODE)
             if flags & os.O_TRUNC:
                 os.ftruncate(fd, 0)
         except BaseException:
@@ -109,13 +111,14 @@ def open_private(path: Path, flags: int) -> int:
     return fd
 
 
-def read_private(path: Path, limit: int = 64 * 1024 * 1024) -> bytes | None:
+def read_private(path: Path, limit: int = 64 * 1024 * 1024, narrow: bool = True) -> bytes | None:
     """Return the content of a private file, None when there is none.
 
+    @param narrow: see L{open_private}.
     @raise UnsafeFile: refused by the policy, or longer than C{limit} bytes (C{operation_failed}).
     """
     try:
-        fd = open_private(path, os.O_RDONLY)
+        fd = open_private(path, os.O_RDONLY, narrow)
     except UnsafeFile as refusal:
         if refusal.code == "missing_entry":
             return None

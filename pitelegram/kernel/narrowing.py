@@ -12,8 +12,10 @@ from pitelegram.kernel.files import DIR_MODE, FILE_MODE, check_owned, refusals, 
 Type = Callable[[int], bool]
 
 
-def narrow_trees(roots: Iterable[Path], known: Iterable[tuple[Path, Type]]) -> None:
-    """Take from what is ours below C{roots} all that others may do with it.
+def narrow_trees(
+    roots: Iterable[Path], files: Iterable[Path], known: Iterable[tuple[Path, Type]]
+) -> None:
+    """Take from what is ours below C{roots}, and from C{files}, all that others may do with it.
 
     First everything that is known by name is looked at; if any of it is unsafe, nothing is changed.
     Other things of other kinds or owners are left alone: whoever needs such a name refuses it.
@@ -21,15 +23,20 @@ def narrow_trees(roots: Iterable[Path], known: Iterable[tuple[Path, Type]]) -> N
     @param known: paths with the type that must be there, if anything is.
     @raise UnsafeFile: C{wrong_type} or C{wrong_owner}.
     """
-    roots = list(roots)
+    roots, files = list(roots), list(files)
+    looked_at = [
+        *((root, stat.S_ISDIR) for root in roots),
+        *((file, stat.S_ISREG) for file in files),
+        *known,
+    ]
     with refusals():
-        for path, right_type in [*((root, stat.S_ISDIR) for root in roots), *known]:
+        for path, right_type in looked_at:
             refuse_links(path.parent)
             try:
                 check_owned(os.lstat(path), right_type)
             except FileNotFoundError:
                 continue
-        for root in roots:
+        for root in (*roots, *files):
             for path, info in _below(root):
                 _narrow(path, info)
 

@@ -259,10 +259,14 @@ class Paths:
     def narrow(self) -> None:
         """Make all that is there private again; where something is unsafe nothing is changed.
 
+        C{telegram.json} may be a link (L{pitelegram.settings.file}); then its file is meant.
+
         @raise UnsafeFile: what stands at one of our names is not ours, or of another kind.
         """
+        shared = (Path(os.path.realpath(self.telegram_json)), self.locks_json)
         narrow_trees(
             (self.runtime, self.data),
+            shared,
             [
                 *((path, stat.S_ISDIR) for path in self._directories),
                 *((path, stat.S_ISREG) for path in self._files),

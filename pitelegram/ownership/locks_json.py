@@ -65,7 +65,7 @@ def _change(paths: Paths, change: Any) -> None:
 
 
 def _read(paths: Paths) -> dict[str, Any]:
-    data = read_private(paths.locks_json)
+    data = read_private(paths.locks_json, narrow=False)
     try:
         value = {} if data is None else jsonio.exact(data)
     except ValueError:

@@ -157,7 +157,7 @@ def read_owners(path: Path) -> dict[str, Any]:
     @raise OwnershipError: it is damaged.
     @raise pitelegram.errors.UnsafeFile: it breaks the permission policy.
     """
-    data = read_private(path)
+    data = read_private(path, narrow=False)
     if data is None:
         return {}
     try:

@@ -52,7 +52,8 @@ class SettingsFile:
         self._guard = TransactionGuard(paths.telegram_guard, now)
 
     def load(self, with_token: bool = True, attempts: int = ATTEMPTS) -> Settings:
-        """Read the file; a missing one gives the defaults.
+        """Read the file; a missing one gives the defaults.  One that is too open stays so: a start of
+        the daemon narrows it (L{Paths.narrow}), and whatever is written is private.
 
         Invalid JSON is moved aside and the defaults are returned with C{recovered} set; that waits
         for the guard, up to C{attempts} times 25 ms.
@@ -126,7 +127,7 @@ class SettingsFile:
 
     def _change(self, mutate: Mutation) -> bool:
         try:
-            found, _ = self._read()
+            found, _ = self._read(narrow=True)
         except ValueError:
             raise ConfigError(
                 "telegram.json is not valid JSON; repair it or move it away, then try again"
@@ -138,17 +139,17 @@ class SettingsFile:
         write_private(self._target(), documents.render(changed))
         return True
 
-    def _read(self) -> tuple[dict[str, Any], Signature | None]:
-        """Return the parsed document and which file it was.
+    def _read(self, narrow: bool = False) -> tuple[dict[str, Any], Signature | None]:
+        """Return the parsed document and which file it was; only who writes makes it private.
 
         @raise ValueError: it is not one JSON object.
         """
-        data, signature = self._read_bytes()
+        data, signature = self._read_bytes(narrow)
         return ({} if data is None else documents.parse(data)), signature
 
-    def _read_bytes(self) -> tuple[bytes | None, Signature | None]:
+    def _read_bytes(self, narrow: bool) -> tuple[bytes | None, Signature | None]:
         try:
-            fd = open_private(self._target(), os.O_RDONLY)
+            fd = open_private(self._target(), os.O_RDONLY, narrow)
         except UnsafeFile as refusal:
             if refusal.code == "missing_entry":
                 return None, None

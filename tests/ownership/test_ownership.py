@@ -91,6 +91,15 @@ class AcquireTests(OwnershipCase):
         self.assertEqual((failure.value.pid, failure.value.role), (parent, "daemon"))
         self.assertEqual(self.file()["default"]["pid"], parent)
 
+    def test_looking_narrows_nothing(self) -> None:
+        """Who only looks leaves a file that is too open as it is; the next owner's is private."""
+        self.put(pid=os.getpid(), role="daemon", processBirthId=f"{os.getpid()}:start:1")
+        self.paths.owners.chmod(0o664)
+        check(self.paths)
+        self.assertEqual(stat.S_IMODE(os.stat(self.paths.owners).st_mode), 0o664)
+        self.acquired()
+        self.assertEqual(stat.S_IMODE(os.stat(self.paths.owners).st_mode), 0o600)
+
     def test_own_process_is_a_live_owner_too(self) -> None:
         """Two owners in one process do not share a profile; other profiles are free."""
         self.acquired()

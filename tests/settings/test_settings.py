@@ -188,11 +188,45 @@ class ReadTests(SettingsCase):
         self.assertEqual(len(settings.require_token().digest()), 64)
 
     def test_narrowed(self) -> None:
-        """A file that is too open is narrowed when it is read."""
-        self.put({})
-        self.path.chmod(0o644)
-        load(self.paths(), {})
-        self.assertEqual(stat.S_IMODE(self.path.stat().st_mode), 0o600)
+        """A file that is too open is left so by who reads it, and narrowed by who writes, even if
+        nothing is to be changed, and by a start of the daemon."""
+        for narrow in (lambda: self.file().update_blocking(lambda document: None), self.start):
+            self.put({})
+            self.path.chmod(0o644)
+            load(self.paths(), {})
+            self.assertEqual(stat.S_IMODE(self.path.stat().st_mode), 0o644)
+            narrow()
+            self.assertEqual(stat.S_IMODE(self.path.stat().st_mode), 0o600)
+
+    def start(self) -> None:
+        """What a start does with all that is there."""
+        self.paths().narrow()
+
+    def test_narrowed_behind_a_link(self) -> None:
+        """Of a link the file is narrowed; one of another kind or owner is refused."""
+        real = self.base / "config"
+        real.write_text("{}")
+        real.chmod(0o664)
+        self.path.symlink_to(real)
+        self.start()
+        self.assertEqual(stat.S_IMODE(real.stat().st_mode), 0o600)
+        self.assertTrue(self.path.is_symlink())
+        for target in ("/dev/null", str(self.base)):
+            self.path.unlink()
+            self.path.symlink_to(target)
+            for attempt in (self.start, lambda: load(self.paths(), {})):
+                error = self.assertRaises(UnsafeFile, attempt)
+                self.assertIn(error.code, ("wrong_type", "wrong_owner"))
+        if os.geteuid() == 0:
+            os.chown(real, 65534, 65534)
+            self.path.unlink()
+            self.path.symlink_to(real)
+            for attempt in (self.start, lambda: load(self.paths(), {})):
+                self.assertEqual(self.assertRaises(UnsafeFile, attempt).code, "wrong_owner")
+            os.chown(real, 0, 0)
+            os.chown(self.path, 65534, 65534, follow_symlinks=False)
+            error = self.assertRaises(UnsafeFile, load, self.paths(), {})
+            self.assertEqual(error.code, "wrong_owner")
 
     def test_link(self) -> None:
         """A link to an own regular file is followed, and a write replaces that file."""
