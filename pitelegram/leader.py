@@ -55,6 +55,7 @@ from pitelegram.store.journal import Journal
 from pitelegram.store.leadership import Leadership
 from pitelegram.store.outbox import Outbox
 from pitelegram.store.pickers import Pickers
+from pitelegram.store.pressure import Pressure
 from pitelegram.store.retention import Retention
 from pitelegram.store.specs import Specs
 from pitelegram.targets import TelegramTarget
@@ -133,6 +134,16 @@ class LeaderService(AsyncMultiService):
             ground.random_bytes,
             ground.monotonic,
         )
+        self.retention = Retention(
+            reactor,
+            database,
+            self.journal,
+            self.outbox,
+            self.bindings,
+            self.leadership,
+            ground.monotonic,
+        )
+        self.pressure = Pressure(database, self.retention, ground.paths.data, ground.monotonic)
         self.workers = Workers()
         self.gate = SendGate(reactor, ground.monotonic)
         self.places = Places(self.bindings)
@@ -166,7 +177,7 @@ class LeaderService(AsyncMultiService):
             self.orphans,
             self.janitor,
             Downloads(reactor, ground.paths.downloads, reactor.seconds),
-            Retention(reactor, database, self.journal, self.outbox, self.bindings, self.leadership),
+            self.retention,
         ):
             self.addService(service)
 

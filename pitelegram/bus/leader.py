@@ -55,6 +55,13 @@ class BusServer(Service):
         self._port = listen_privately(self.path, _Links(self), self.reactor, "bus socket")
         super().startService()
 
+    @property
+    def problem(self) -> str | None:
+        """The sentence for the operator while no worker can connect."""
+        if self._port is not None and self._port.in_place:
+            return None
+        return "the bus socket is gone: workers that lose their connection stay away"
+
     @deferred
     async def stopService(self) -> None:
         """Close the socket and every link; fires when all are gone."""

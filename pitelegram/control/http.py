@@ -17,8 +17,10 @@ from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request, Site
 
 from pitelegram.control import envelope as envelopes
+from pitelegram.control import metrics, outward
 from pitelegram.control.commands import CommandDesk
 from pitelegram.control.interfaces import IDaemon
+from pitelegram.control.keeping import ReceiptRounds
 from pitelegram.control.listening import listen
 from pitelegram.control.streams import EventStream
 from pitelegram.control.strictjson import Ambiguous, NotAnObject, parse_object
@@ -29,6 +31,9 @@ from pitelegram.kernel.sockets import PrivatePort
 from pitelegram.store.interfaces import ICommands
 
 MAX_BODY = 1024 * 1024
+
+MAX_STREAMS = 32
+"""Readers of events at one time."""
 
 DRAIN = 16 * 1024 * 1024
 """Bytes of a refused body that are still read, so that its sender sees the answer."""
@@ -136,11 +141,12 @@ class ControlResource(Resource):
         self._group = group
         self.streams: set[EventStream] = set()
         self._routes: dict[bytes, tuple[bytes, Callable[[Request], Any]]] = {
-            b"/v1/status": (b"GET", lambda request: self._daemon.status()),
+            b"/v1/status": (b"GET", lambda request: outward.status(self._daemon.status())),
             b"/v1/workers": (b"GET", self._workers),
             b"/v1/outbox": (b"GET", self._outbox),
             b"/v1/events": (b"GET", self._events),
             b"/v1/commands": (b"POST", self._commands),
+            b"/metrics": (b"GET", self._metrics),
         }
 
     def render(self, request: Request) -> Any:
@@ -166,16 +172,23 @@ class ControlResource(Resource):
 
     def _workers(self, request: Request) -> dict[str, Any]:
         private = request.args.get(b"private") == [b"1"]
-        return {"schema_version": 1, "workers": self._daemon.workers(private)}
+        document = {"schema_version": 1, "workers": self._daemon.workers(private)}
+        return outward.workers(document, private)
 
     def _outbox(self, request: Request) -> dict[str, Any]:
-        return {"schema_version": 1, "items": self._daemon.outbox()}
+        return outward.outbox({"schema_version": 1, "items": self._daemon.outbox()})
 
-    def _events(self, request: Request) -> int:
+    def _metrics(self, request: Request) -> bytes:
+        body = metrics.render(outward.status(self._daemon.status()))
+        return _sent(request, body, metrics.CONTENT_TYPE)
+
+    def _events(self, request: Request) -> Any:
         if request.method == b"HEAD":
             request.setHeader(b"Content-Type", b"text/event-stream")
             request.finish()
             return NOT_DONE_YET
+        if len(self.streams) >= MAX_STREAMS:
+            return _error(request, 503, "too_many", f"{MAX_STREAMS} readers are there already")
         stream = EventStream(request, self._daemon, self._clock)
         self.streams.add(stream)
         stream.start().addBoth(lambda _: self.streams.discard(stream))
@@ -187,7 +200,8 @@ class ControlResource(Resource):
         except NotAnObject as wrong:
             return _error(request, 400, "bad_request", f"the body must be one object: {wrong}")
         except Ambiguous as wrong:
-            return envelopes.invalid(f"the request is ambiguous: {wrong}", field="request")
+            answer = envelopes.invalid(f"the request is ambiguous: {wrong}", field="request")
+            return outward.envelope(answer)
         gone = request.notifyFinish()
         gone.addErrback(lambda _: None)
         spawn(self._log, "a control command", self._answer(request, self._desk.submit(value), gone))
@@ -198,7 +212,7 @@ class ControlResource(Resource):
     ) -> None:
         envelope = await answering
         if not gone.called:
-            request.write(_json(request, envelope))
+            request.write(_json(request, outward.envelope(envelope)))
             request.finish()
 
 
@@ -223,10 +237,18 @@ class ControlServer(Service):
         self.path = path
         self._reactor = reactor
         self._group = group
-        desk = CommandDesk(daemon, commands, clock)
-        self._resource = ControlResource(daemon, desk, clock, group is not None)
+        self._desk = CommandDesk(daemon, commands, clock)
+        self._receipts = ReceiptRounds(clock, commands, self._desk)
+        self._resource = ControlResource(daemon, self._desk, clock, group is not None)
         self._site = ControlSite(self._resource, reactor)
         self._port: PrivatePort | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """The sentence for the operator while nobody finds the socket."""
+        if self._port is not None and self._port.in_place:
+            return None
+        return "the control socket is gone: commands and status do not reach this daemon"
 
     def startService(self) -> None:
         """Listen.
@@ -235,11 +257,14 @@ class ControlServer(Service):
         """
         self._port = listen(self.path, self._site, self._reactor, self._group)
         super().startService()
+        self._desk.settle_earlier()
+        self._receipts.startService()
 
     @deferred
     async def stopService(self) -> None:
         """Stop listening, remove our socket, end all connections."""
         super().stopService()
+        await self._receipts.stopService()
         port, self._port = self._port, None
         for stream in list(self._resource.streams):
             stream.stop()
@@ -249,8 +274,11 @@ class ControlServer(Service):
 
 
 def _json(request: Request, value: Any) -> bytes:
-    body = dumps(value) + b"\n"
-    request.setHeader(b"Content-Type", b"application/json")
+    return _sent(request, dumps(value) + b"\n", b"application/json")
+
+
+def _sent(request: Request, body: bytes, kind: bytes) -> bytes:
+    request.setHeader(b"Content-Type", kind)
     request.setHeader(b"Content-Length", b"%d" % len(body))
     request.setHeader(b"Cache-Control", b"no-store")
     return body

@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from pitelegram.control import pressure
 from pitelegram.supervisor.interfaces import WorkerView
 
 SCHEMA_VERSION = 1
@@ -54,7 +55,8 @@ class Facts:
 
 def document(facts: Facts) -> dict[str, Any]:
     """Return the status document."""
-    problems = [*facts.problems, *_own_problems(facts)]
+    stored = pressure.checked(facts.storage_pressure)
+    problems = [*facts.problems, *_own_problems(facts), *pressure.problems(stored)]
     return {
         "schema_version": SCHEMA_VERSION,
         "profile": facts.profile,
@@ -89,7 +91,7 @@ def document(facts: Facts) -> dict[str, Any]:
         "attached": {"count": facts.attached},
         "health": _health(facts, problems),
         "problems": problems,
-        "storage_pressure": facts.storage_pressure,
+        "storage_pressure": stored,
     }
 
 
@@ -163,6 +165,8 @@ def _own_problems(facts: Facts) -> list[str]:
     for view in facts.workers:
         if view.state in ("failed", "backoff"):
             found.append(f"worker {view.name} is in state {view.state}")
+        elif view.state == "adopting" and view.last_error is not None:
+            found.append(f"worker {view.name} still runs, but did not register")
     return found
 
 

@@ -11,6 +11,7 @@ from twisted.internet.task import LoopingCall
 from twisted.web.server import Request
 from zope.interface import implementer
 
+from pitelegram.control import outward
 from pitelegram.control.interfaces import IDaemon
 from pitelegram.kernel.jsonio import dumps
 
@@ -19,6 +20,9 @@ BACKLOG = 100
 
 KEEP_ALIVE = 15.0
 """Seconds between two signs of life."""
+
+PATIENCE = 4
+"""A reader that takes nothing for so many of those is cut off."""
 
 
 @implementer(IPushProducer)
@@ -30,6 +34,7 @@ class EventStream:
         self._daemon = daemon
         self._open = False
         self._paused = False
+        self._stuck = 0
         self._dropped = 0
         self._unsubscribe: Callable[[], None] | None = None
         self._beat = LoopingCall(self._keep_alive)
@@ -64,6 +69,7 @@ class EventStream:
     def resumeProducing(self) -> None:
         """The reader has caught up."""
         self._paused = False
+        self._stuck = 0
         if self._dropped and self._open:
             dropped, self._dropped = self._dropped, 0
             self._request.write(b"event: dropped\ndata: %d\n\n" % dropped)
@@ -78,11 +84,17 @@ class EventStream:
         if self._paused:
             self._dropped += 1
             return
-        self._request.write(b"data: " + dumps(event) + b"\n\n")
+        self._request.write(b"data: " + dumps(outward.event(event)) + b"\n\n")
 
     def _keep_alive(self) -> None:
-        if self._open and not self._paused:
+        if not self._open:
+            return
+        if not self._paused:
             self._request.write(b": alive\n\n")
+            return
+        self._stuck += 1
+        if self._stuck >= PATIENCE:
+            self._request.channel.abortConnection()
 
     def _ended(self) -> None:
         self._open = False

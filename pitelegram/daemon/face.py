@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import attrs
 from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
 from pitelegram import __version__
 from pitelegram.control import status as documents
 from pitelegram.control.interfaces import IDaemon, Subject
+from pitelegram.daemon.checkup import Checkup
 from pitelegram.daemon.deeds import Deeds
 from pitelegram.errors import Refusal
 from pitelegram.ids import managed_binding
@@ -33,6 +35,7 @@ class Face:
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
+        self._checkup = Checkup()
         self._deeds = Deeds(lambda: self._leader, lambda: daemon.commands)
 
     @property
@@ -47,8 +50,10 @@ class Face:
     def status(self) -> dict[str, Any]:
         """See L{IDaemon.status}."""
         leader, daemon = self._leader, self._daemon
-        settings = leader.ground.owner.watcher.settings
-        polling = leader.poll.snapshot()
+        ask = self._checkup.ask
+        self._checkup.begin()
+        paired = leader.ground.owner.watcher.settings.allowed_user_id is not None
+        polling = ask("the long poll", leader.poll.snapshot, _NO_POLLING)
         facts = documents.Facts(
             profile=daemon.paths.profile,
             now_ms=int(time.time() * 1000),
@@ -58,21 +63,20 @@ class Face:
             version=__version__,
             bot_username=leader.bot_username,
             bot_id=leader.ground.bot_id,
-            thread_mode=leader.threads.mode(),
-            paired=settings.allowed_user_id is not None,
+            thread_mode=ask("the bot's mode", leader.threads.mode, "unknown"),
+            paired=paired,
             polling=polling,
             not_receiving_since_ms=polling.get("not_receiving_since_ms"),
-            journal=leader.journal.counts(),
-            outbox=leader.outbox.counts(),
-            workers=leader.supervisor.views(),
-            threads={b.binding_key: (b.thread_name, b.slot) for b in leader.bindings.list()},
+            journal=ask("the journal", leader.journal.counts, {}),
+            outbox=ask("the outbox", leader.outbox.counts, {}),
+            workers=ask("the supervisor", leader.supervisor.views, []),
+            threads=ask("the Threads", lambda: _threads(leader), {}),
             attached=sum(1 for f in leader.registry.followers() if f.kind == "attached"),
-            continuity=leader.continuity.metas(
-                {managed_binding(spec.spec_id): spec.slot_id for spec in leader.specs.list()}
-            ),
-            problems=[*leader.orphans.problems(), *settings.problems, *self._own_problems()],
+            continuity=ask("the workers' keys", lambda: _continuity(leader), {}),
+            storage_pressure=ask("the store's figures", leader.pressure.look, {}),
         )
-        return documents.document(facts)
+        self._checkup.look(daemon, leader)
+        return documents.document(attrs.evolve(facts, problems=self._checkup.problems))
 
     def workers(self, private: bool) -> list[dict[str, Any]]:
         """See L{IDaemon.workers}."""
@@ -120,31 +124,20 @@ class Face:
         """See L{IDaemon.settle}."""
         return self._deeds.settle(action, subject, args, receipt)
 
-    # --- inside -------------------------------------------------------------------------------
 
-    def _own_problems(self) -> list[str]:
-        leader = self._leader
-        found = [
-            f"worker {view.name} is silent, or not connected"
-            for view in leader.supervisor.views()
-            if view.state == "running" and leader.registry.is_stale(view.binding_key)
-        ]
-        if leader.delivery.sender.problem is not None:
-            found.append(leader.delivery.sender.problem)
-        if leader.continuity.problem is not None:
-            found.append(leader.continuity.problem)
-        if self._leader.ground.database.recovered is not None:
-            found.append(
-                "the store was damaged at this start; a new one was made, the old one is kept"
-            )
-        if self._leader.ground.owner.watcher.settings.recovered:
-            found.append(
-                "telegram.json was not valid JSON and was moved aside; nothing is cleaned up"
-            )
-        unusable = self._leader.ground.owner.watcher.problem
-        if unusable is not None:
-            found.append(f"telegram.json changed and cannot be used: {unusable}")
-        ownership = self._daemon.ownership
-        if ownership is not None and ownership.problem is not None:
-            found.append(f"the transport lock cannot be kept fresh: {ownership.problem}")
-        return found
+_NO_POLLING = {
+    "phase": "stopped",
+    "last_success_ms": None,
+    "consecutive_failures": 0,
+    "receiving": False,
+    "not_receiving_since_ms": None,
+}
+
+
+def _threads(leader: LeaderService) -> dict[str, tuple[str | None, str | None]]:
+    return {b.binding_key: (b.thread_name, b.slot) for b in leader.bindings.list()}
+
+
+def _continuity(leader: LeaderService) -> dict[str, dict[str, Any]]:
+    slots = {managed_binding(spec.spec_id): spec.slot_id for spec in leader.specs.list()}
+    return leader.continuity.metas(slots)

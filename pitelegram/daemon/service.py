@@ -82,12 +82,14 @@ class Daemon(Service):
         self.file = SettingsFile(self.paths, self.environ)
         self.started_at = 0.0
         self.commands: Commands | None = None
+        self.control: ControlServer | None = None
+        self.snapshots: Snapshots | None = None
+        self.lines: JsonLinesObserver | None = None
         self.events = RecentEvents()
         self._parts: list[Service] = []
         self._stopping = False
         self._starting: Deferred[None] | None = None
         self._observers: list[Any] = []
-        self._lines: JsonLinesObserver | None = None
         self._forwarder: logging.Handler | None = None
         self._meeting: Deferred[Any] | None = None
 
@@ -123,8 +125,8 @@ class Daemon(Service):
             globalLogPublisher.removeObserver(observer)
         if self._forwarder is not None:
             logging.getLogger().removeHandler(self._forwarder)
-        if self._lines is not None:
-            self._lines.close()
+        if self.lines is not None:
+            self.lines.close()
 
     @deferred
     async def _start(self) -> None:
@@ -194,18 +196,19 @@ class Daemon(Service):
         await leader.startService()
         ownership.on_late_wake(leader.poll.discard_current)
         host = await host_id(leader.leadership)
-        self.commands = Commands(database, host)
-        control = self._part(
+        commands = self.commands = Commands(database, host)
+        leader.pressure.commands = commands.pressure
+        self.control = self._part(
             ControlServer(
                 self.control_socket,
                 face,
-                self.commands,
+                commands,
                 self.reactor,
                 self.reactor,
                 self.options.socket_group,
             )
         )
-        control.startService()
+        self.control.startService()
         await self._meet_bot(leader)
         leader.begin_polling()
         self._ready(leader, face)
@@ -256,8 +259,8 @@ class Daemon(Service):
             pid=os.getpid(),
         )
         notify("READY=1", self.environ)
-        snapshots = self._part(Snapshots(self.paths.state, face.status, self.reactor))
-        snapshots.startService()
+        self.snapshots = self._part(Snapshots(self.paths.state, face.status, self.reactor))
+        self.snapshots.startService()
 
     # --- ends ---------------------------------------------------------------------------------
 
@@ -315,9 +318,9 @@ class Daemon(Service):
         return part
 
     def _observe_log(self) -> None:
-        self._lines = JsonLinesObserver(self.paths.logs, self.paths.logs_previous)
+        lines = self.lines = JsonLinesObserver(self.paths.logs, self.paths.logs_previous)
         level = self.options.log_level
-        for observer in (at_level(self._lines, level), at_level(self.events, level)):
+        for observer in (at_level(lines, level), at_level(self.events, level)):
             globalLogPublisher.addObserver(observer)
             self._observers.append(observer)
         self._forwarder = forward_stdlib()

@@ -11,12 +11,15 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
+from pitelegram.control import outward
 from pitelegram.errors import UnsafeFile
 from pitelegram.kernel import jsonio
 from pitelegram.kernel.files import write_private
 
 PERIOD = 30.0
 """Seconds between two snapshots."""
+
+PROBLEM = "the snapshot of the status cannot be written"
 
 
 class Snapshots(Service):
@@ -26,6 +29,7 @@ class Snapshots(Service):
 
     @param path: C{state[.<profile>].json}.
     @param status: returns the document.
+    @ivar problem: the sentence for the operator while it cannot be written.
     """
 
     log = Logger()
@@ -33,6 +37,7 @@ class Snapshots(Service):
     def __init__(
         self, path: Path, status: Callable[[], dict[str, Any]], clock: IReactorTime
     ) -> None:
+        self.problem: str | None = None
         self._path = path
         self._status = status
         self._loop = LoopingCall(self._write)
@@ -51,14 +56,18 @@ class Snapshots(Service):
 
     def _write(self) -> None:
         try:
-            document = self._status()
+            document = outward.status(self._status())
             snapshot = {
                 "source": "snapshot",
                 "writtenAtMs": document["written_at_ms"],
                 "status": document,
             }
             write_private(self._path, jsonio.dumps(snapshot), durable=False)
+            self.problem = None
         except UnsafeFile as error:
-            self.log.warn("the status snapshot was not written: {why}", why=str(error))
+            if self.problem is None:
+                self.log.warn("the status snapshot was not written: {why}", why=str(error))
+            self.problem = PROBLEM
         except Exception:
+            self.problem = PROBLEM
             self.log.failure("the status snapshot was not written")

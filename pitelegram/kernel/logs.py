@@ -108,6 +108,7 @@ class JsonLinesObserver:
 
     @param path: the current file.
     @param previous: what it is renamed to at C{rotate_bytes}.
+    @ivar lost: events that could not be written since the last one that could.
     """
 
     def __init__(
@@ -123,13 +124,21 @@ class JsonLinesObserver:
         self._rotate_bytes = rotate_bytes
         self._fd: int | None = None
         self._size = 0
+        self.lost = 0
+
+    @property
+    def problem(self) -> str | None:
+        """The sentence for the operator while events are lost."""
+        return "the event log cannot be written; events are lost" if self.lost else None
 
     def __call__(self, event: dict[str, Any]) -> None:
         """Append the event; a full disk loses the line, not the program."""
         line = dumps(public_event(event, self._secrets)) + b"\n"
         try:
             self._write(line)
+            self.lost = 0
         except (OSError, UnsafeFile):
+            self.lost += 1
             self.close()
 
     def close(self) -> None:
@@ -145,7 +154,10 @@ class JsonLinesObserver:
         if self._fd is None:
             self._fd = open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             self._size = os.fstat(self._fd).st_size
-        self._size += os.write(self._fd, line)
+        written = os.write(self._fd, line)
+        self._size += written
+        if written < len(line):
+            raise OSError("the disk took half a line")
 
 
 @implementer(ILogObserver)

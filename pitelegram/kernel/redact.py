@@ -33,11 +33,18 @@ _ASSIGNMENT = (
     r"(?:basic\s+|bearer\s+)?[\"']?[^\s\"',;&}]+"
 )
 
-_PRIVATE_NAME = re.compile(
-    rf"{_SECRET_WORDS}|text|(?:^|_)path$|directory|cwd|argv|environ"
-    r"|(?:chat|user|message|thread|topic|session)_?id",
-    re.I,
+_PRIVATE_PARTS = re.compile(
+    r"token|secret|password|passwd|passphrase|apikey|accesskey|privatekey|credential|authorization"
+    r"|cookie|signature|bearer|text|prompt|instruction|directory|directories|cwd|argv|cmdline|environ"
+    r"|stdin|stdout|stderr|fingerprint|username|(?:chat|user|message|thread|topic|session|owner)ids?$"
 )
+"""Of a name without case and separators."""
+
+_PRIVATE_ENDS = frozenset({"path", "file", "dir", "env", "hash", "proof", "digest", "canonical"})
+
+_OPEN_IDS = frozenset({"workerid", "requestid", "hostid"})
+
+_WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 _PUBLIC = tuple(
     re.compile(pattern, flags)
@@ -68,9 +75,25 @@ _PUBLIC = tuple(
 )
 
 
+_LAST_WORD = re.compile(r"\S+\Z")
+
+
 def is_private_name(name: str) -> bool:
-    """Whether a field of this name is never shown in public, whatever its value."""
-    return _PRIVATE_NAME.search(name) is not None
+    """Whether a field of this name is never shown in public, whatever its value.
+
+    Case, separators and plurals make no difference.  An id is private unless it is the handle by
+    which something is asked for.
+    """
+    name = unicodedata.normalize("NFKC", name).translate(_INVISIBLE)
+    folded = "".join(c for c in name.casefold() if c.isalnum())
+    if folded in _OPEN_IDS:
+        return False
+    words = [word.lower() for word in _WORDS.findall(name)]
+    last = words[-1] if words else ""
+    ends = {last, last.removesuffix("s")}
+    if "id" in ends and len(words) > 1:
+        return True
+    return bool(ends & _PRIVATE_ENDS) or _PRIVATE_PARTS.search(folded) is not None
 
 
 class Secrets:
@@ -87,14 +110,13 @@ class Secrets:
         """
         for secret in secrets:
             if len(secret) >= _MINIMUM:
-                self._known.update((secret, quote(secret, safe="")))
+                self._known.update(_spellings(secret))
         self._rebuild()
 
     def remove(self, *secrets: str) -> None:
         """Forget these strings."""
         for secret in secrets:
-            self._known.discard(secret)
-            self._known.discard(quote(secret, safe=""))
+            self._known.difference_update(_spellings(secret))
         self._rebuild()
 
     def redact(self, text: str) -> str:
@@ -106,7 +128,8 @@ class Secrets:
     def redact_public(self, text: str, limit: int = PUBLIC_LIMIT) -> str:
         """Return C{text} fit for the public: redacted by all rules, then cut to C{limit}."""
         if len(text) > 4 * limit:
-            text = (text[: 4 * limit].rsplit(None, 1) or [""])[0]
+            # Between two words, so that nothing secret is cut in two and then not recognised.
+            text = _LAST_WORD.sub("", text[: 4 * limit]) + MARK
         text = unicodedata.normalize("NFKC", text).translate(_INVISIBLE)
         text = self.redact(text)
         for pattern in _PUBLIC:
@@ -117,6 +140,12 @@ class Secrets:
         longest_first = sorted(self._known, key=len, reverse=True)
         joined = "|".join(re.escape(secret) for secret in longest_first)
         self._pattern = re.compile(joined) if joined else None
+
+
+def _spellings(secret: str) -> tuple[str, ...]:
+    """A secret as it stands, quoted for a URL, and as public text would have it."""
+    normal = unicodedata.normalize("NFKC", secret).translate(_INVISIBLE)
+    return secret, quote(secret, safe=""), normal
 
 
 SECRETS = Secrets()

@@ -39,6 +39,12 @@ class PrivatePort(unix.Port):
 
     _identity: tuple[int, int] | None = None
 
+    @property
+    def in_place(self) -> bool:
+        """Whether it listens, and who looks for it finds it at its path."""
+        path = os.fsdecode(self._bindPath)
+        return bool(self.connected) and identity(path) == self._identity is not None
+
     def startListening(self) -> None:
         """Bind under a restrictive umask, so that the socket is never open to others."""
         before = os.umask(0o177)

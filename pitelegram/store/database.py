@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,9 +19,13 @@ from pitelegram.errors import StoreError
 from pitelegram.store.interfaces import IDatabase
 from pitelegram.store.migrations import Migration, load_migrations
 from pitelegram.store.opening import Opened, open_file, open_memory
+from pitelegram.store.timings import CommitTimes
 from pitelegram.store.writer import Committer, Write, deliver, run_writer
 
 T = TypeVar("T")
+
+LARGE_LOG = 8 * 1024 * 1024
+"""Bytes of the write-ahead log; SQLite itself keeps it at half of that unless a reader hinders it."""
 
 
 @implementer(IDatabase)
@@ -34,9 +39,11 @@ class Database(Service):
         inside L{write} and no thread is made.
     @param migrations: other schema files than the packaged ones.
     @ivar recovered: where a damaged file was moved at the start, else None.
+    @ivar times: how long commits take, and whether they fail.
     """
 
     recovered: Path | None = None
+    times = CommitTimes()
 
     def __init__(
         self,
@@ -85,6 +92,7 @@ class Database(Service):
         self._opened = opened
         self.recovered = opened.recovered
         self._committer = Committer(opened.writer, fenced=self._schema == "leader")
+        self.times = self._committer.times
         self._closed = Deferred()
         self._accepting = True
         if self._reactor is not None:
@@ -130,6 +138,32 @@ class Database(Service):
 
         return self._submit(Write("acquire leadership", work, epoch))
 
+    def checkpoint(self) -> Deferred[None]:
+        """Move what stands in the write-ahead log into the file; waits for no reader.
+
+        A log that has grown large, because somebody read for long, is cut off as well.
+        """
+        large = self.sizes()[1] > LARGE_LOG
+
+        def work(connection: sqlite3.Connection) -> None:
+            if not large:
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                return
+            (waits,) = connection.execute("PRAGMA busy_timeout").fetchone()
+            connection.execute("PRAGMA busy_timeout = 0").fetchall()
+            try:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {int(waits)}").fetchall()
+
+        return self._submit(Write("checkpoint", work, bare=True))
+
+    def sizes(self) -> tuple[int, int]:
+        """Return the bytes of the file and of its write-ahead log; 0 for what is not there."""
+        if self._path is None:
+            return 0, 0
+        return _size(self._path), _size(self._path.with_name(self._path.name + "-wal"))
+
     def read(self, sql: str, parameters: Sequence[Any] = ()) -> list[sqlite3.Row]:
         """Run one SELECT now; sees everything that was committed before.
 
@@ -160,6 +194,13 @@ class Database(Service):
         if opened is not None:
             opened.reader.close()
         self._closed.callback(None)
+
+
+def _size(path: Path) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 def _pass_on(result: None, waiter: Deferred[None]) -> None:

@@ -43,6 +43,14 @@ class IDatabase(Interface):
     def now_ms() -> int:
         """Milliseconds since the epoch by the injected clock."""
 
+    def checkpoint() -> Deferred[None]:
+        """Move what stands in the write-ahead log into the file."""
+
+    def sizes() -> tuple[int, int]:
+        """The bytes of the file and of its write-ahead log."""
+
+    times = Attribute("L{pitelegram.store.timings.CommitTimes}: how long commits take, or fail.")
+
 
 class ILeadership(Interface):
     """The fence (C{store.leadership.Leadership}), and small facts kept once."""

@@ -214,16 +214,17 @@ class Journal:
     def forget_settled(self, before_ms: int, limit: int) -> Deferred[int]:
         """Delete confirmed settled rows (and claimed callbacks) older than that.
 
-        Fires with how many rows went; at most C{limit} of each kind go at once.
+        At most C{limit} of each kind go at once; fires with the larger number.
         """
 
         def work(connection: sqlite3.Connection) -> int:
-            connection.execute(
+            buttons = connection.execute(
                 "DELETE FROM callbacks WHERE callback_id IN"
                 " (SELECT callback_id FROM callbacks WHERE executed_ms < ? LIMIT ?)",
                 (before_ms, limit),
             )
-            return connection.execute(_FORGET, (before_ms, limit)).rowcount
+            updates = connection.execute(_FORGET, (before_ms, limit))
+            return max(buttons.rowcount, updates.rowcount)
 
         return self._database.write("forget settled", work)
 

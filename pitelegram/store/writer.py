@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -12,6 +13,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from pitelegram.errors import Fenced, StoreError, StoreFull
+from pitelegram.store.timings import CommitTimes
 
 GROUP_LIMIT = 512
 """At most so many writes share a commit."""
@@ -22,12 +24,14 @@ class Write:
     """One asked-for write.
 
     @ivar epoch: set for the one unfenced write, which makes this epoch the process's own.
+    @ivar bare: runs in no transaction, for what SQLite does in none (a checkpoint).
     @ivar done: fired on the reactor thread after the commit.
     """
 
     name: str
     work: Callable[[sqlite3.Connection], Any]
     epoch: str | None = None
+    bare: bool = False
     done: Deferred[Any] = attrs.field(factory=Deferred)
 
 
@@ -44,11 +48,20 @@ class Committer:
     """Commits groups of writes on one connection; on the writer thread (or inline).
 
     @param fenced: compare the leader epoch once per group.
+    @param monotonic: seconds that only run forward.
+    @ivar times: how long commits took.
     """
 
-    def __init__(self, connection: sqlite3.Connection, fenced: bool) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        fenced: bool,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._connection = connection
         self._fenced = fenced
+        self._monotonic = monotonic
+        self.times = CommitTimes()
         self._epoch: str | None = None
 
     def commit(self, group: Sequence[Write]) -> list[Outcome]:
@@ -57,13 +70,20 @@ class Committer:
         A write that fails rolls back only itself.  When the transaction as a whole is lost (no
         space, input/output error) every write of the group fails.
         """
+        if group[0].bare:
+            return [(group[0], self._run_bare(group[0]))]
+        began = self._monotonic()
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             outcomes = self._run(group)
             self._connection.execute("COMMIT")
         except Exception as error:
             self._roll_back()
-            return [(write, _failure(write, error)) for write in group]
+            failures = [(write, _failure(write, error)) for write in group]
+            self._note_loss(failures)
+            return failures
+        self.times.committed(self._monotonic() - began)
+        self._note_loss(outcomes)
         if group[0].epoch is not None:
             self._epoch = group[0].epoch
         return outcomes
@@ -80,6 +100,22 @@ class Committer:
             # Nothing else is in the transaction that a failure would take along.
             return [(group[0], group[0].work(self._connection))]
         return [(write, self._run_one(write)) for write in group]
+
+    def _note_loss(self, outcomes: Sequence[Outcome]) -> None:
+        """The store's own failures are remembered; what is wrong with one write alone is not."""
+        for _, result in outcomes:
+            if isinstance(result, Failure) and result.check(StoreFull):
+                self.times.lost("no space is left")
+            elif isinstance(result, Failure) and isinstance(
+                result.value.__cause__, sqlite3.OperationalError
+            ):
+                self.times.lost("it cannot be written")
+
+    def _run_bare(self, write: Write) -> Any:
+        try:
+            return write.work(self._connection)
+        except Exception as error:
+            return _failure(write, error)
 
     def _leads(self) -> bool:
         row = self._connection.execute("SELECT epoch FROM leader WHERE one = 1").fetchone()
@@ -129,19 +165,28 @@ def run_writer(
 
 
 def _grouped(writes: Sequence[Write]) -> list[list[Write]]:
-    """Keep the order; an unfenced write stands alone."""
+    """Keep the order; an unfenced or bare write stands alone."""
     groups: list[list[Write]] = []
     for write in writes:
-        if groups and write.epoch is None and groups[-1][0].epoch is None:
+        if groups and not _stands_alone(write) and not _stands_alone(groups[-1][0]):
             groups[-1].append(write)
         else:
             groups.append([write])
     return groups
 
 
+def _stands_alone(write: Write) -> bool:
+    return write.bare or write.epoch is not None
+
+
 def _failure(write: Write, error: Exception) -> Failure:
     if isinstance(error, sqlite3.Error):
-        if "is full" in str(error):
-            return Failure(StoreFull(f"no space is left for the database ({write.name})"))
-        return Failure(StoreError(f"the database refused a write ({write.name}: {error})"))
+        full = "is full" in str(error)
+        refusal = (
+            StoreFull(f"no space is left for the database ({write.name})")
+            if full
+            else StoreError(f"the database refused a write ({write.name}: {error})")
+        )
+        refusal.__cause__ = error
+        return Failure(refusal)
     return Failure(error)

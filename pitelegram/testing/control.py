@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 from zope.interface import implementer
 
 from pitelegram.control.interfaces import IDaemon, Subject
+from pitelegram.control.pressure import TABLES
 from pitelegram.errors import NobodyKnows, Refusal
 from pitelegram.store.interfaces import ICommands
 from pitelegram.store.rows import Claim, Receipt
@@ -96,6 +97,24 @@ class FakeDaemon:
         """Record the question and give the prepared answer."""
         self.settled.append(receipt.request_id)
         return _prepared(self.fates.get(action, NobodyKnows()))
+
+
+def quiet_figures(**changes: Any) -> dict[str, Any]:
+    """Return what a store tells of itself in which nothing is, with these parts changed."""
+    figures: dict[str, Any] = {
+        "database_bytes": 4096,
+        "wal_bytes": 0,
+        "disk": "ok",
+        "commits": {"count": 2, "total_us": 30, "window": 2, "p50_us": 10, "p99_us": 20},
+        "maintenance": {
+            "status": "ok",
+            "last_completed_at_ms": 1_700_000_000_000,
+            "batch_size": 200,
+            "cadence_seconds": 3600,
+        },
+        **{name: table.zeros() for name, table in TABLES.items()},
+    }
+    return {**figures, **changes}
 
 
 def _prepared(answer: Any) -> Deferred[Any]:

@@ -87,7 +87,7 @@ class ServerCase(TestCase):
         self.daemon = FakeDaemon()
         database = leader_database(Clock())
         self.addCleanup(database.stopService)
-        self.commands = Commands(database)
+        self.commands = Commands(database, "host")
         self.server = self.make()
         self.server.startService()
         self.addCleanup(self.stop)
@@ -367,12 +367,12 @@ class EventTests(ServerCase):
         client.transport.write(b"GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
         await client.when(b"events")
         client.transport.pauseProducing()
-        for _ in range(200):
-            self.daemon.happen({"text": "x" * 100_000})
+        for _ in range(500):
+            self.daemon.happen({"message": "x " * 5_000})
             await _turn()
         client.transport.resumeProducing()
         await client.when(b"event: dropped\n")
-        self.assertLess(len(client.data), 5_000_000)
+        self.assertLess(len(client.data), 2_500_000)
         client.transport.abortConnection()
         await client.closed
 

@@ -8,6 +8,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.control import status
+from pitelegram.testing.control import quiet_figures
 from pitelegram.testing.panel import a_view
 
 NOW = 1_700_000_100_000
@@ -41,6 +42,7 @@ def facts(**changes: Any) -> status.Facts:
         "workers": [a_view("alpha", queued=2, activity="active")],
         "threads": {"spec-id-alpha": ("Atlas", "A")},
         "attached": 1,
+        "storage_pressure": quiet_figures(),
     }
     return status.Facts(**{**right, **changes})
 
@@ -92,7 +94,7 @@ class ShapeTests(SynchronousTestCase):
                 "attached": {"count": 1},
                 "health": "ok",
                 "problems": [],
-                "storage_pressure": {},
+                "storage_pressure": {"status": "ok", "pressure": False, **quiet_figures()},
             },
         )
 
@@ -170,6 +172,14 @@ class HealthTests(SynchronousTestCase):
             ({"outbox": {"dead_letter": 1}}, "1 answer(s) were refused"),
             ({"workers": [a_view("beta", "failed")]}, "worker beta is in state failed"),
             ({"workers": [a_view("beta", "backoff")]}, "worker beta is in state backoff"),
+            (
+                {"workers": [a_view("beta", "adopting", last_error="it did not register")]},
+                "worker beta still runs, but did not register",
+            ),
+            ({"storage_pressure": quiet_figures(disk="low")}, "the disk is nearly full"),
+            ({"storage_pressure": quiet_figures(disk="full")}, "the disk is full"),
+            ({"storage_pressure": quiet_figures(wal_bytes=2**27)}, "log has grown large"),
+            ({"storage_pressure": quiet_figures(wal_bytes=-1)}, "make no sense together"),
             ({"problems": ["the roof is on fire"]}, "the roof is on fire"),
             (
                 {"poll": {"phase": "persisting", "consecutive_failures": 1}},

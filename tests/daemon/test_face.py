@@ -60,6 +60,9 @@ class Shown:
     events: RecentEvents = attrs.field(factory=RecentEvents)
     started_at: float = 1_700_000_000.0
     ownership: Any = None
+    control: Any = None
+    lines: Any = None
+    snapshots: Any = None
     commands: Any = None
 
 

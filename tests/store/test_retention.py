@@ -60,7 +60,7 @@ class RetentionCase(SynchronousTestCase):
 
     def begin(self, *tables: Any) -> Retention:
         """Start retention over these tables."""
-        retention = Retention(self.clock, self.database, *tables)
+        retention = Retention(self.clock, self.database, *tables, monotonic=self.clock.seconds)
         retention.startService()
         self.addCleanup(lambda: retention.running and retention.stopService())
         return retention
