@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import grp
 import hashlib
+import json
+import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
-from pitelegram.assembly import environment_rules, run_options
+from pitelegram.assembly import check_before_start, environment_rules, run_options
+from pitelegram.errors import ConfigError, UnsafeFile
+from pitelegram.kernel.exits import exit_code
 from pitelegram.kernel.paths import Paths
 from pitelegram.settings.model import Settings
 from pitelegram.settings.secret import Secret
@@ -47,6 +54,47 @@ class RunOptionsTests(SynchronousTestCase):
         """The file's values arrive."""
         run = self.resolved('{"network": {"family": "ipv6"}, "workers": {"command": "pi x"}}', {})
         self.assertEqual((run.network_family, run.pi_command), ("ipv6", ("pi", "x")))
+
+
+class CheckTests(SynchronousTestCase):
+    """What forbids a start is found before it, by looking."""
+
+    def setUp(self) -> None:
+        """A configured agent directory, and a place for a socket."""
+        self.base = Path(self.mktemp()).absolute()
+        self.agent = self.base / "agent"
+        self.agent.mkdir(parents=True)
+        settings = {"profiles": {"default": {"botToken": USED}}}
+        (self.agent / "telegram.json").write_text(json.dumps(settings))
+        place = Path(tempfile.mkdtemp(prefix="pt-"))
+        self.addCleanup(shutil.rmtree, place)
+        self.socket = place / "c.sock"
+
+    def check(self, **changes: Any) -> None:
+        """As before a start, with these options."""
+        options = {"agent_dir": self.agent, "profile": "default"}
+        check_before_start({**options, "control_socket": None, "socket_group": None, **changes})
+
+    def test_group(self) -> None:
+        """A group that is none of ours ends with 2, its directory's mode with 1; nothing is made."""
+        ours = grp.getgrgid(os.getegid()).gr_name
+        self.check(control_socket=str(self.socket))
+        for group, kind, code in (("no-such-group", ConfigError, 2), (ours, UnsafeFile, 1)):
+            error = self.assertRaises(
+                kind, self.check, control_socket=str(self.socket), socket_group=group
+            )
+            self.assertEqual(exit_code(error), code)
+        self.socket.parent.chmod(0o710)
+        self.check(control_socket=str(self.socket), socket_group=ours)
+        self.assertEqual(os.listdir(self.socket.parent), [])
+        self.assertEqual(os.listdir(self.agent), ["telegram.json"])
+
+    def test_open_directory(self) -> None:
+        """A socket where others may write is refused."""
+        error = self.assertRaises(UnsafeFile, self.check, control_socket="/tmp/pt-c.sock")
+        self.assertEqual(
+            error.code, "insecure_socket_parent" if os.geteuid() == 0 else "wrong_owner"
+        )
 
 
 class EnvironmentRulesTests(SynchronousTestCase):

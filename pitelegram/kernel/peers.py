@@ -23,9 +23,19 @@ class PeerIds:
 
 UNKNOWN = PeerIds(None, None)
 
+UNREADABLE = PeerIds(None, -1)
+"""The system should tell and does not: nobody's user, so that it is refused everywhere."""
+
 
 def peer_ids(transport: Any) -> PeerIds:
     """Ask the system who is connected; L{UNKNOWN} for a transport that is no UNIX socket."""
+    try:
+        return _ask(transport)
+    except (OSError, struct.error):
+        return UNREADABLE
+
+
+def _ask(transport: Any) -> PeerIds:
     connection = getattr(transport, "socket", None)
     if connection is None or connection.family != getattr(socket, "AF_UNIX", None):
         return UNKNOWN

@@ -20,7 +20,7 @@ from twisted.trial.unittest import TestCase
 from pitelegram.errors import SocketInUse, UnsafeFile
 from pitelegram.kernel import sockets
 from pitelegram.kernel.deferring import deferred
-from pitelegram.kernel.peers import UNKNOWN, peer_ids
+from pitelegram.kernel.peers import UNKNOWN, UNREADABLE, peer_ids
 from pitelegram.kernel.sockets import PrivatePort, clear_stale, listen_privately
 
 
@@ -205,3 +205,19 @@ class PeerTests(TestCase):
         with socket.socket(socket.AF_INET) as inet:
             self.assertEqual(peer_ids(Transport(inet)), UNKNOWN)
         self.assertEqual(peer_ids(object()), UNKNOWN)
+
+    def test_unreadable(self) -> None:
+        """Where the system should tell and fails, the peer is nobody who may connect."""
+
+        class Broken:
+            family = socket.AF_UNIX
+
+            def getsockopt(self, *arguments: Any) -> bytes:
+                raise OSError(107, "not connected")
+
+        class Transport:
+            socket = Broken()
+
+        found = peer_ids(Transport())
+        self.assertEqual(found, UNREADABLE)
+        self.assertNotIn(found.uid, (None, 0, os.geteuid()))

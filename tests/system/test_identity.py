@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import grp
 import json
 import os
 import re
@@ -199,8 +201,6 @@ class Impostors(IdentityCase):
 
     def owner(self) -> dict[str, Any]:
         """Socket and secret, as an attached worker reads them."""
-        import base64
-
         path = self.system.agent_dir / "tmp/telegram/owners.json"
         record = json.loads(path.read_text())["default"]
         secret = record["busSecret"]
@@ -263,10 +263,28 @@ class Private(IdentityCase):
         self.is_private()
 
     @deferred
-    async def start_unmasked(self) -> None:
+    async def test_socket_for_a_group(self) -> None:
+        """With a group its socket is open to that group, and nothing else is opened."""
+        place = self.base / "door"
+        place.mkdir()
+        place.chmod(0o710)
+        group = grp.getgrgid(os.getegid()).gr_name
+        await self.start_unmasked(f"--control-socket={place}/c.sock", f"--socket-group={group}")
+        info = os.lstat(place / "c.sock")
+        self.assertEqual((stat.S_IMODE(info.st_mode), info.st_gid), (0o660, os.getegid()))
+        self.assertEqual(stat.S_IMODE(os.lstat(place).st_mode), 0o710)
+        self.assertNotIn("tmp/telegram/control.sock", self.is_private())
+        self.assertEqual((await self.system.status())["health"], "ok")
+        await self.system.cli("stop")
+        done = await self.system.cli("start", f"--socket-group={group}")
+        self.assertEqual(done.code, 2, done.err)
+        self.assertIn("--control-socket", done.err)
+
+    @deferred
+    async def start_unmasked(self, *arguments: str) -> None:
         """C{pi-telegram start} under umask 000."""
         program = str(Path(sys.executable).parent / "pi-telegram")
-        command = ["/bin/sh", "-c", 'umask 000; exec "$0" start', program]
+        command = ["/bin/sh", "-c", 'umask 000; exec "$0" start "$@"', program, *arguments]
         done = await self.system.spawn(command).finished.when()
         self.assertEqual(done.code, 0, done.out + done.err)
 

@@ -1,0 +1,1 @@
+Each worker has a public key that stays over crashes, restarts and sessions; it comes from an installation key that fails closed, and only the process that was made for a worker can be it.
