@@ -102,7 +102,7 @@ class WorkerTests(ServedCase):
         self.assertEqual([(each.code, each.err) for each in ended], [(0, "")] * len(cases))
         done = sorted((action, json.dumps(args)) for action, _, args, _ in self.daemon.performed)
         self.assertEqual(done, sorted((action, json.dumps(args)) for _, action, args in cases))
-        self.assertEqual({json.dumps(t) for _, t, _, _ in self.daemon.performed}, {'{"name": "a"}'})
+        self.assertEqual({subject for _, subject, _, _ in self.daemon.performed}, {"spec:a"})
         self.assertEqual(len({request_id for *_, request_id in self.daemon.performed}), len(cases))
 
     @deferred
@@ -186,7 +186,8 @@ class StartTests(ServedCase):
         self.assertIn("blue is ready", ended.out)
         expected = os.path.join(os.path.realpath(self.agent), "dir")
         self.assertEqual(
-            self.daemon.performed[0][:3], ("worker.start", {}, {"directory": expected})
+            self.daemon.performed[0][:3],
+            ("worker.start", f"spec:{expected}", {"directory": expected}),
         )
 
     @deferred
@@ -243,7 +244,7 @@ class OutboxTests(ServedCase):
         """One is sent again."""
         ended = await self.cli("outbox", "retry", "k1")
         self.assertEqual((ended.code, ended.out), (0, "It is sent again.\n"))
-        self.assertEqual(self.daemon.performed[0][:3], ("outbox.retry", {}, {"key": "k1"}))
+        self.assertEqual(self.daemon.performed[0][:3], ("outbox.retry", "", {"key": "k1"}))
 
 
 class SocketPathTests(ServedCase):
@@ -450,7 +451,7 @@ class RawTests(ServedCase):
         }
         envelope = await self.raw(json.dumps(request).encode(), 0)
         self.assertEqual((envelope["status"], envelope["request_id"]), ("accepted", "x"))
-        self.assertEqual(self.daemon.performed, [("worker.abort", {"worker_id": "w1"}, {}, "x")])
+        self.assertEqual(self.daemon.performed, [("worker.abort", "spec:w1", {}, "x")])
 
     @deferred
     async def test_wrong(self):
