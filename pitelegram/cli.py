@@ -14,7 +14,8 @@ EXIT_INTERRUPTED = 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
-    args = parsers.build().parse_args(argv)
+    words = parsers.in_order(sys.argv[1:] if argv is None else argv)
+    args = parsers.build().parse_args(words)
     module, _, name = args.handler.partition(":")
     handler = getattr(importlib.import_module(module), name)
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from pitelegram import __version__
@@ -25,12 +27,24 @@ lost while running
 """
 
 
+_SESSION = re.compile(r"--.*--/[^/]+\.jsonl", re.DOTALL)
+"""How Pi names session files below its sessions directory: every project's begins like an option."""
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose mistakes say where help is."""
 
     def error(self, message: str) -> NoReturn:
         """Exit with code 2."""
         self.exit(2, f"{self.prog}: {message}\nTry: {self.prog} --help\n")
+
+
+def in_order(argv: Sequence[str]) -> list[str]:
+    """Return the words with session files behind C{--}, so that none is taken for an option."""
+    sessions = [word for word in argv if _SESSION.fullmatch(word)]
+    if not sessions or "--" in argv:
+        return list(argv)
+    return [*(word for word in argv if word not in sessions), "--", *sessions]
 
 
 def _parser(*args: Any, **kwargs: Any) -> _Parser:

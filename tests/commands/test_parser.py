@@ -56,6 +56,23 @@ def call(*argv):
 class ParserTests(SynchronousTestCase):
     """Help and usage errors."""
 
+    def test_session_that_looks_like_an_option(self):
+        """A session file is taken as Pi names it, which begins like an option, wherever it stands."""
+        for session in (
+            "--home-me-project--/2026_x.jsonl",
+            "--tmp-a=b c--/x.jsonl",
+            "plain/x.jsonl",
+        ):
+            command = ["workers", "switch-session", "alpha", session, "--json"]
+            for words in (command, [*command[:3], "--request-id", "r", "--dry-run", session]):
+                args = parsers.build().parse_args(parsers.in_order(words))
+                self.assertEqual((args.name, args.session_ref), ("alpha", session))
+            self.assertTrue(args.dry_run)
+            self.assertEqual(args.request_id, "r")
+        marked = ["workers", "switch-session", "--json", "--", "alpha", "--a--/x.jsonl"]
+        args = parsers.build().parse_args(parsers.in_order(marked))
+        self.assertEqual((args.name, args.session_ref, args.json), ("alpha", "--a--/x.jsonl", True))
+
     def test_no_arguments(self):
         """Without arguments the help says how to start, and that is no error."""
         code, out, _ = call()
