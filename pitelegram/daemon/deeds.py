@@ -10,6 +10,7 @@ from pitelegram.control.interfaces import Subject
 from pitelegram.errors import LinkLost, NobodyKnows, Refusal
 from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.leader import LeaderService
+from pitelegram.ownership.continuity import without_stable_keys
 from pitelegram.store.interfaces import ICommands
 from pitelegram.store.rows import Receipt
 from pitelegram.supervisor.interfaces import WorkerView
@@ -149,7 +150,8 @@ class Deeds:
     async def _control(
         self, view: WorkerView, request_id: str, command: dict[str, Any]
     ) -> dict[str, Any]:
-        result = await self._follower(view).link.control(request_id, command)
+        answer = await self._follower(view).link.control(request_id, command)
+        result = without_stable_keys(answer)  # whose worker it is, only we say
         return result if isinstance(result, dict) else {"result": result}
 
     # --- afterwards -------------------------------------------------------------------------------

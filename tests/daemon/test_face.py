@@ -304,6 +304,12 @@ class DoingTests(FaceCase):
         self.connect(None)
         self.assertEqual(self.successResultOf(self.perform("worker.abort")), {"result": None})
 
+    def test_keys_of_its_own(self) -> None:
+        """What a worker says of public keys is left out, however deep and spelled."""
+        self.connect({"model": {"id": "m", "stable-key": "wsk1_x"}, "stableKeyVersion": 1})
+        found = self.successResultOf(self.perform("worker.get_state"))
+        self.assertEqual(found, {"model": {"id": "m"}})
+
     def test_not_connected(self) -> None:
         """A worker that is not there, or has not opened its inbox, is unavailable."""
         self.refused("backend_unavailable", "worker.prompt", text="hi")
