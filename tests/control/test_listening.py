@@ -7,7 +7,6 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from pitelegram.control import listening
 from pitelegram.control.listening import check_place, listen
 from pitelegram.errors import ConfigError, UnsafeFile
 from pitelegram.kernel.deferring import deferred
+from pitelegram.testing.others import as_user, why_not
 from tests.control.test_http import ServerCase
 
 ROOT = os.geteuid() == 0
@@ -47,15 +47,6 @@ GREET = (
     "print('listens', flush=True)\n"
     "reactor.run()\n"
 )
-
-
-def as_user(uid: int, groups: list[int], code: str, *arguments: object) -> list[str]:
-    """A command that runs Python code as another user in these groups."""
-    more = ["--groups", ",".join(map(str, groups))] if groups else ["--clear-groups"]
-    return [
-        *("setpriv", f"--reuid={uid}", f"--regid={uid}", *more),
-        *(sys.executable, "-c", code, *map(str, arguments)),
-    ]
 
 
 class PlaceCase(TestCase):
@@ -250,14 +241,14 @@ class GroupTests(PlaceCase):
         self.assertEqual((problem.code, self.tree()), ("operation_failed", before))
 
 
-@skipIf(not ROOT, "only root becomes somebody else")
+@skipIf(why_not() is not None, why_not())
 class OtherUserTests(PlaceCase):
     """As users who are not this one."""
 
     @deferred
     async def connects(self, uid: int, groups: list[int]) -> str:
         """What somebody gets at the socket."""
-        command = as_user(uid, groups, CONNECT, self.path)
+        command = as_user(uid, CONNECT, self.path, groups=groups)
         out, err, code = await getProcessOutputAndValue(command[0], command[1:], os.environ)
         self.assertEqual((err, code), (b"", 0))
         return out.decode().strip()
@@ -269,7 +260,7 @@ class OtherUserTests(PlaceCase):
         self.parent.mkdir()
         self.parent.chmod(0o710)
         os.chown(self.parent, SERVER, group.gr_gid)
-        command = as_user(SERVER, [group.gr_gid], GREET, self.path, group.gr_name)
+        command = as_user(SERVER, GREET, self.path, group.gr_name, groups=[group.gr_gid])
         server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.addCleanup(server.communicate)
         self.addCleanup(server.terminate)
@@ -293,14 +284,14 @@ class OtherUserTests(PlaceCase):
         self.parent.chmod(0o710)
         os.chown(self.parent, SERVER, group.gr_gid)
         before = self.tree()
-        command = as_user(SERVER, [], GREET, self.path, group.gr_name)
+        command = as_user(SERVER, GREET, self.path, group.gr_name)
         _, err, code = await getProcessOutputAndValue(command[0], command[1:], os.environ)
         self.assertNotEqual(code, 0)
         self.assertIn(b"not a member", err)
         self.assertEqual(self.tree(), before)
 
 
-@skipIf(not ROOT, "only root becomes somebody else")
+@skipIf(why_not() is not None, why_not())
 class PeerTests(ServerCase):
     """Who is at the other end, asked of the system."""
 
@@ -322,7 +313,7 @@ class PeerTests(ServerCase):
             "client.settimeout(20); print(client.recv(100000).decode())\n"
         )
         for uid, status in ((STRANGER, b"403"), (0, b"200")):
-            command = as_user(uid, [], asking, base / "d" / "c.sock")
+            command = as_user(uid, asking, base / "d" / "c.sock")
             out, err, _ = await getProcessOutputAndValue(command[0], command[1:], os.environ)
             self.assertEqual(err, b"")
             self.assertEqual(out.split()[1], status)

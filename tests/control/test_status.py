@@ -103,6 +103,14 @@ class ShapeTests(SynchronousTestCase):
         (worker,) = status.document(facts(threads={}))["workers"]
         self.assertEqual((worker["thread_name"], worker["slot"]), (None, None))
 
+    def test_keys(self) -> None:
+        """A worker's public pair is shown as it is given, and nobody else's."""
+        pair = {"stable_key": "wsk1_" + "a" * 64, "stable_key_version": 1}
+        views = [a_view("alpha"), a_view("beta")]
+        given = facts(workers=views, continuity={views[1].binding_key: pair})
+        metas = [worker["meta"] for worker in status.document(given)["workers"]]
+        self.assertEqual(metas, [{}, pair])
+
     def test_nothing_private(self) -> None:
         """Nothing of a worker's directory, processes, session or error is in it."""
         view = a_view("alpha", "failed", last_error="a secret of the directory")

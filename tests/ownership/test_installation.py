@@ -23,6 +23,7 @@ from pitelegram.kernel.pinned import PinnedDir
 from pitelegram.ownership.continuity import DIGEST_FACT
 from pitelegram.ownership.installation import DIGEST, KEY, MARKER, Installation
 from pitelegram.ownership.rotation import reset_installation_key
+from pitelegram.testing.others import NOBODY, as_user, why_not
 
 OLD, NEW = b"o" * 32, b"n" * 32
 SENTENCE = "installation identity is unavailable"
@@ -271,7 +272,7 @@ class StateTests(TrioCase):
         os.chown(self.data, 65534, 65534)
         self.fails()
 
-    @skipIf(os.geteuid() != 0, "only root becomes somebody else")
+    @skipIf(why_not() is not None, why_not())
     def test_unreadable_as_another_user(self) -> None:
         """What a user may not read himself he does not widen: it fails."""
         code = (
@@ -289,10 +290,14 @@ class StateTests(TrioCase):
         os.rename(self.data, theirs)
         for path in (theirs, *theirs.iterdir()):
             os.chown(path, 65534, 65534)
-        said = subprocess.run(as_nobody(code, theirs), capture_output=True, text=True, timeout=60)
+        said = subprocess.run(
+            as_user(NOBODY, code, theirs), capture_output=True, text=True, timeout=60
+        )
         self.assertEqual((said.stdout, said.stderr), ("", ""))
         (theirs / KEY).chmod(0o200)
-        said = subprocess.run(as_nobody(code, theirs), capture_output=True, text=True, timeout=60)
+        said = subprocess.run(
+            as_user(NOBODY, code, theirs), capture_output=True, text=True, timeout=60
+        )
         self.assertEqual((said.stdout.strip(), said.stderr), (SENTENCE, ""))
         self.assertEqual(stat.S_IMODE((theirs / KEY).stat().st_mode), 0o200)
 
@@ -524,11 +529,3 @@ class RotationTests(TrioCase):
         reset_installation_key(self.data, True)
         self.assertFalse((self.data / KEY).exists())
         self.assertEqual(os.listdir(runtime), ["owners.json"])
-
-
-def as_nobody(code: str, *arguments: object) -> list[str]:
-    """A command that runs Python code as another user."""
-    return [
-        *("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"),
-        *(sys.executable, "-c", code, *map(str, arguments)),
-    ]
