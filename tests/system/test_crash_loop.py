@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 from pitelegram.kernel.deferring import deferred
+from pitelegram.sandbox.records import Message
 from pitelegram.testing.pienv import pi_command
 from tests.system import SystemCase
 
@@ -20,6 +21,11 @@ exec {pi} "$@"
 
 DIES = "exit 3\n"
 REFUSES = "echo 'Error: no such flag' >&2\nexit 1\n"
+
+
+def has(message: Message, label: str) -> bool:
+    """Whether a message has a button of that label."""
+    return any(button["text"] == label for row in message.keyboard for button in row)
 
 
 class CrashLoop(SystemCase):
@@ -84,6 +90,26 @@ class CrashLoop(SystemCase):
         self.once("You said: meanwhile")
         self.assertIn("before", self.system.prompts("meanwhile")[0].users[0])
         self.assertEqual((await self.private("alpha"))["restarts"], 0)
+        await self.revive_by_button(thread)
+
+    @deferred
+    async def revive_by_button(self, thread: int) -> None:
+        """Fail for good once more; the panel's button starts it, and the conversation goes on."""
+        self.order(REFUSES)
+        self.system.workers()[0].kill()
+        await self.system.until(lambda: self.is_in("failed"), "failure")
+        self.order("")
+        telegram = self.system.telegram
+        self.system.say("/daemon")
+        panel = await telegram.when_message(lambda m: has(m, "👷 Workers"))
+        telegram.chat.user_presses(panel.message_id, label="👷 Workers")
+        await telegram.when(lambda: has(panel, "♻️ Retry"))
+        telegram.chat.user_presses(panel.message_id, label="♻️ Retry")
+        await telegram.when(lambda: "Retry alpha?" in panel.text)
+        telegram.chat.user_presses(panel.message_id, label="♻️ Retry")
+        await self.system.until(lambda: self.is_in("running"), "the worker")
+        request = await self.asked("by button", thread)
+        self.assertEqual(len(request.users), 3)
 
     @deferred
     async def test_stop_in_back_off(self) -> None:

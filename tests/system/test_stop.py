@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from typing import Any
 
@@ -18,7 +19,10 @@ TOTAL = 30.0
 SLACK = 8.0
 """Seconds for the command line and a busy machine."""
 
-SLEEPERS = "sleep 98761 & setsid sleep 98762 & env -i setsid sleep 98763 & wait"
+SECONDS = [f"{98760 + number}.{os.getpid()}" for number in range(3)]
+"""How long a tool's grandchildren sleep; nobody else on this machine sleeps like that."""
+
+SLEEPERS = "sleep {} & setsid sleep {} & env -i setsid sleep {} & wait".format(*SECONDS)
 """A tool's grandchildren: a plain one, one in its own session, and one without any mark."""
 
 
@@ -182,7 +186,7 @@ class StopAll(StopCase):
 def _is_sleeper(process: psutil.Process) -> bool:
     try:
         words = process.cmdline()
-        return words[:1] == ["sleep"] and words[1:] in (["98761"], ["98762"], ["98763"])
+        return len(words) == 2 and words[0] == "sleep" and words[1] in SECONDS
     except psutil.Error:
         return False
 
