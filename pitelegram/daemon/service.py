@@ -98,7 +98,7 @@ class Daemon(Service):
     def startService(self) -> None:
         """Begin to start; what goes wrong later ends the process with its exit code."""
         super().startService()
-        self.reactor.callWhenRunning(self._mind_sigterm)
+        self.reactor.callWhenRunning(self._mind_signals)
         self.operator_umask = set_umask()
         self.reactor.addSystemEventTrigger("after", "shutdown", self._leave_with_code)
         self._starting = self._start()
@@ -264,15 +264,19 @@ class Daemon(Service):
 
     # --- ends ---------------------------------------------------------------------------------
 
-    def _mind_sigterm(self) -> None:
-        """Make SIGTERM an ordinary end with exit code 0; twistd would let the signal end it."""
+    def _mind_signals(self) -> None:
+        """Make SIGTERM and Ctrl-C an ordinary end with exit code 0, however often they come.
+
+        twistd would let the signal end it; Twisted itself complains about the second one.
+        """
 
         def stop(*_: Any) -> None:
             if not self._stopping:
                 self._stopping = True
                 self.reactor.callFromThread(self.reactor.stop)
 
-        signal.signal(signal.SIGTERM, stop)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stop)
 
     def fatal(self, code: int, reason: str) -> None:
         """End the process with C{code}; the log has the reason."""

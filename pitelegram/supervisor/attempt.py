@@ -36,6 +36,7 @@ class Attempt:
 
     @param ended: called with this attempt and how its process ended.
     @param others: returns processes that no signal may reach.
+    @param former: the spawn before this one, where it is known.
     @ivar spawn_id: names this attempt; also the mark of everything it starts.
     @ivar process: what was made, None before.
     """
@@ -48,7 +49,9 @@ class Attempt:
         spec: Spec,
         ended: Callable[[Attempt, Exit], None],
         others: Callable[[], Iterable[ProcessBirth]],
+        former: str | None = None,
     ) -> None:
+        self._former = former
         self._parts = parts
         self._spec = spec
         self._ended = ended
@@ -68,6 +71,7 @@ class Attempt:
         pi = await self._parts.launcher.check(self._spec)
         lock = await self._take_lock()
         try:
+            await self._end_remains()
             await self._close_record()
             await self._make(pi, lock)
         finally:
@@ -92,6 +96,16 @@ class Attempt:
         finally:
             if self.process is None:
                 spawn(self._log, "closing an intent", specs.ended(self.spawn_id, "not made"))
+
+    async def _end_remains(self) -> None:
+        """Pi is gone; what its tools left running must not work beside the next one."""
+        record = self._parts.specs.live_spawn(self._spec.spec_id)
+        marks = {self._former, record.spawn_id if record is not None else None} - {None}
+        reaches = [self._parts.reach(mark, self._path, self._others, []) for mark in marks]
+        if sum(reach.signal_rest(signal.SIGTERM) for reach in reaches):
+            await sleep(self._parts.reactor, TERM_SECONDS)
+            for reach in reaches:
+                reach.signal_rest(signal.SIGKILL)
 
     async def _close_record(self) -> None:
         """The lock is ours, so nothing of an earlier spawn lives."""

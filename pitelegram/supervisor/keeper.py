@@ -230,7 +230,7 @@ class Keeper:
         self._purpose = Purpose.LATE
         self._descent = None
         self._presence.forget()
-        attempt = Attempt(self._parts, self.spec, self._child_ended, self._others)
+        attempt = Attempt(self._parts, self.spec, self._child_ended, self._others, self.spawn_id)
         self._attempt, self.spawn_id = attempt, attempt.spawn_id
         running = spawn(self._log, "starting a worker", self._run_attempt(attempt))
         if self._attempt is attempt:

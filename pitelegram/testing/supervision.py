@@ -130,6 +130,8 @@ class FakeReach:
     """Signals go into a list.
 
     @ivar sent: shared list of C{("worker"|"rest", signal number)}.
+    @ivar mark: whose processes are meant.
+    @param left: returns how many processes a signal to the rest reaches.
     """
 
     def __init__(
@@ -139,7 +141,9 @@ class FakeReach:
         lock: Path,
         others: Callable[[], Iterable[ProcessBirth]],
         known: Iterable[ProcessBirth] = (),
+        left: Callable[[FakeReach], int] = lambda reach: 0,
     ) -> None:
+        self._left = left
         self.sent = sent
         self.mark = mark
         self.known = list(known)
@@ -152,7 +156,7 @@ class FakeReach:
     def signal_rest(self, number: int) -> int:
         """Keep it."""
         self.sent.append(("rest", number))
-        return 0
+        return self._left(self)
 
 
 class WorkerSpawner(FakeSpawner):
@@ -212,6 +216,7 @@ class World:
     """A supervisor with everything it needs.
 
     @param base: a directory of the test's.
+    @ivar remains: pids that carry a spawn's mark, by the mark.
     """
 
     def __init__(self, base: Path) -> None:
@@ -231,6 +236,7 @@ class World:
         self.threads = FakeThreads(Bindings(self.database))
         self.spawner = WorkerSpawner()
         self.signals: list[tuple[str, int]] = []
+        self.remains: dict[str | None, list[int]] = {}
         self.ids = iter(f"{number:016x}" for number in range(1, 10_000))
         self.environ: Mapping[str, str] = {"PATH": "/usr/bin:/bin"}
         self.roots = Roots([self.home])
@@ -264,7 +270,11 @@ class World:
             now=self.clock.seconds,
             birth_of=lambda pid: f"{pid}:start:1" if pid in self.spawner.living else None,
             alive=lambda birth: birth.pid in self.spawner.living,
-            reach=lambda *args: FakeReach(self.signals, *args),  # type: ignore[arg-type,return-value]
+            reach=lambda *args: FakeReach(  # type: ignore[return-value]
+                self.signals,
+                *args,  # type: ignore[arg-type]
+                left=lambda reach: len(self.remains.get(reach.mark, ())),
+            ),
         )
         return Supervisor(parts, self.threads, self.roots, self.give_up)
 

@@ -343,14 +343,39 @@ class CrashTests(SupervisorCase):
         self.assertEqual(self.state(view), "running")
 
     def test_a_pi_that_ends_by_itself(self) -> None:
-        """A Pi that goes in time is not signalled."""
+        """A Pi that goes in time is not signalled; whether it left anything is looked at then."""
         self.running()
         self.crash(None, 9, pi=True)
         self.world.clock.advance(2)
+        self.assertEqual(self.world.signals, [])
         self.world.spawner.end_pi()
         self.world.clock.advance(1)
         self.assertEqual(len(self.world.spawner.workers), 2)
-        self.assertEqual(self.world.signals, [])
+        self.assertEqual(self.world.signals, [("rest", SIGTERM)])
+
+    def test_what_a_crash_left(self) -> None:
+        """A tool of the life before is ended before the next Pi works in its directory."""
+        _, follower = self.running()
+        self.world.remains[follower.spawn_id] = [7777]
+        self.crash(None, 9)
+        self.world.clock.advance(1)
+        self.assertEqual(self.world.signals, [("rest", SIGTERM)])
+        self.assertEqual(len(self.world.spawner.workers), 1)
+        self.world.clock.advance(2)
+        self.assertEqual(self.world.signals, [("rest", SIGTERM), ("rest", SIGKILL)])
+        self.assertEqual(len(self.world.spawner.workers), 2)
+
+    def test_what_was_left_while_no_daemon_ran(self) -> None:
+        """The mark of a spawn whose end nobody saw is known from its record."""
+        _, follower = self.running()
+        self.world.remains[follower.spawn_id] = [7777]
+        self.successResultOf(self.supervisor.stopService())
+        self.world.spawner.end(self.world.spawner.workers[-1], None, 9)
+        self.supervisor = self.world.make()
+        self.supervisor.startService()
+        self.world.clock.advance(2)
+        self.assertEqual(self.world.signals, [("rest", SIGTERM), ("rest", SIGKILL)])
+        self.assertEqual(len(self.world.spawner.workers), 2)
 
     def test_a_lock_that_stays_taken(self) -> None:
         """A lock that nobody of ours holds is a failure that is tried again, not a second copy."""
