@@ -12,6 +12,7 @@ from pitelegram.commands.client import ControlClient, FateUnknown, Unreachable
 from pitelegram.commands.place import control_socket, paths_of
 from pitelegram.commands.replay import durable_answer
 from pitelegram.control import envelope as envelopes
+from pitelegram.control import outward
 from pitelegram.control.envelope import Envelope
 from pitelegram.kernel.exits import EXIT_FAILED, EXIT_USAGE
 
@@ -91,7 +92,7 @@ def change(
 def report(as_json: bool, envelope: Envelope) -> int:
     """Print an envelope, or what it means; returns the exit code."""
     if as_json:
-        output.print_json(envelope)
+        output.print_json(envelope, outward.envelope)
         return 0 if envelope["ok"] else EXIT_FAILED
     if not envelope["ok"]:
         output.complain(envelope["error"]["message"])

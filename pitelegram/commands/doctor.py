@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import attrs
-
 from pitelegram.commands import output
 from pitelegram.commands.client import ControlClient, Unreachable
-from pitelegram.commands.place import control_socket, given, paths_of
+from pitelegram.commands.finding import Finding
+from pitelegram.commands.ground import disk, memory
+from pitelegram.commands.place import control_socket, given, live_owner, paths_of
 from pitelegram.errors import PiTelegramError, TelegramError, UnsafeFile
 from pitelegram.kernel.exits import EXIT_FAILED
 from pitelegram.kernel.paths import Paths
@@ -23,21 +23,7 @@ from pitelegram.settings.file import SettingsFile
 from pitelegram.settings.model import Settings
 from pitelegram.settings.options import RunOptions, resolve_options
 
-FREE_MIB = 200
 NODE_MINIMUM = (22, 19)
-
-
-@attrs.frozen
-class Finding:
-    """One line: how something is, and the cure when it is not right.
-
-    @ivar level: C{ok}, C{warn} or C{fail}.
-    """
-
-    level: str
-    subject: str
-    text: str
-    cure: str = ""
 
 
 def doctor(args: argparse.Namespace) -> int:
@@ -70,7 +56,23 @@ def examine(args: argparse.Namespace) -> Iterator[Finding]:
     if not insecure:
         yield Finding("ok", "files", "private")
     yield from _from_settings(args, paths, {finding.text for finding in insecure})
-    yield _disk(paths)
+    if not insecure:
+        yield from _kept(paths)
+    yield disk(paths)
+    yield memory()
+
+
+def _kept(paths: Paths) -> Iterator[Finding]:
+    """The store and the installation's key."""
+    from pitelegram.commands.kept import key, store
+
+    try:
+        lives = live_owner(paths) is not None
+    except PiTelegramError:
+        lives = True  # then the store is only looked at from outside
+    found, recorded = store(paths, lives)
+    yield found
+    yield key(paths, recorded)
 
 
 def _from_settings(args: argparse.Namespace, paths: Paths, insecure: set[str]) -> Iterator[Finding]:
@@ -281,14 +283,3 @@ def _roots(options: RunOptions) -> Iterator[Finding]:
     for root in options.roots:
         if not root.is_dir():
             yield Finding("warn", "roots", f"{root} is not a directory", "correct workers.roots")
-
-
-def _disk(paths: Paths) -> Finding:
-    place = paths.agent_dir
-    while not place.exists():
-        place = place.parent
-    free = shutil.disk_usage(place).free // (1024 * 1024)
-    text = f"{free} MiB free"
-    if free < FREE_MIB:
-        return Finding("fail", "disk", text, "make room: nothing is confirmed that cannot be kept")
-    return Finding("ok", "disk", text)

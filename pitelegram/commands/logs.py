@@ -12,6 +12,7 @@ from typing import Any
 
 from pitelegram.commands import output
 from pitelegram.commands.place import paths_of
+from pitelegram.control import outward
 from pitelegram.kernel import jsonio
 from pitelegram.kernel.exits import EXIT_FAILED
 from pitelegram.kernel.paths import Paths
@@ -102,7 +103,7 @@ def _is_wanted(event: dict[str, Any], worker: str | None) -> bool:
 
 def _show(event: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        output.print_json(event)
+        output.print_json(event, outward.event)
         return
     level = str(event.get("level", "info"))
     at = event.get("at_ms")

@@ -7,13 +7,14 @@ import time
 
 from pitelegram.commands import output
 from pitelegram.commands.asking import change, client_of
+from pitelegram.control import outward
 
 
 def inspect(args: argparse.Namespace) -> int:
     """C{outbox inspect}: opaque keys, times, attempts and reasons only."""
     document = client_of(args).get("/v1/outbox")
     if args.json:
-        output.print_json(document)
+        output.print_json(document, outward.outbox)
         return 0
     items = document.get("items") or []
     if not items:

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 _CODES = {"green": "32", "yellow": "33", "red": "31", "bold": "1", "dim": "2"}
@@ -24,9 +24,13 @@ WORDS = {
 """Colours of words that say how something is."""
 
 
-def print_json(value: Any) -> None:
-    """Print one line of JSON."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
+def print_json(value: Any, look: Callable[[Any], Any]) -> None:
+    """Print one line of JSON, after a last look at it.
+
+    @param look: one of L{pitelegram.control.outward}.
+    """
+    text = json.dumps(look(value), ensure_ascii=False, separators=(",", ":"))
+    sys.stdout.write(text + "\n")
 
 
 def is_coloured(stream: TextIO) -> bool:

@@ -9,6 +9,7 @@ from pitelegram.commands import output
 from pitelegram.commands.asking import ask
 from pitelegram.commands.client import FateUnknown
 from pitelegram.control import envelope as envelopes
+from pitelegram.control import outward
 from pitelegram.control.strictjson import Ambiguous, NotAnObject, parse_object
 from pitelegram.kernel.exits import EXIT_FAILED, EXIT_USAGE
 
@@ -30,5 +31,5 @@ def command(args: argparse.Namespace) -> int:
         except FateUnknown as error:
             output.complain(f"{error}; it may have been done")
             return EXIT_USAGE
-    output.print_json(envelope)
+    output.print_json(envelope, outward.envelope)
     return 0 if envelope["ok"] else EXIT_FAILED

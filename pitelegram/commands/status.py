@@ -10,6 +10,7 @@ from pitelegram.commands import output
 from pitelegram.commands.asking import client_of
 from pitelegram.commands.client import Unreachable
 from pitelegram.commands.place import live_owner, paths_of
+from pitelegram.control import outward
 from pitelegram.errors import PiTelegramError
 from pitelegram.kernel.exits import EXIT_FAILED
 from pitelegram.kernel.paths import Paths
@@ -23,7 +24,7 @@ def status(args: argparse.Namespace) -> int:
     except Unreachable as error:
         document, code = without_daemon(paths, str(error)), EXIT_FAILED
     if args.json:
-        output.print_json(document)
+        output.print_json(document, outward.status)
     else:
         _show(document)
     return code

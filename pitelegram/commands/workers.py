@@ -13,6 +13,7 @@ from pitelegram.commands import output
 from pitelegram.commands.asking import ask, client_of, report
 from pitelegram.commands.asking import change as send_change
 from pitelegram.commands.client import ControlClient, Unreachable
+from pitelegram.control import outward
 from pitelegram.kernel.exits import EXIT_FAILED, EXIT_USAGE
 
 READY_SECONDS = 75.0
@@ -46,7 +47,7 @@ def show(args: argparse.Namespace) -> int:
     """C{workers list}."""
     document = client_of(args).get("/v1/workers" + ("?private=1" if args.private else ""))
     if args.json:
-        output.print_json(document)
+        output.print_json(document, lambda shown: outward.workers(shown, args.private))
         return 0
     workers = document.get("workers") or []
     if not workers:

@@ -11,13 +11,15 @@ from twisted.internet.protocol import Protocol
 from twisted.internet.task import Clock
 from twisted.trial.unittest import TestCase
 
+from pitelegram.control import status
 from pitelegram.control.envelope import is_legal
-from pitelegram.control.http import MAX_BODY, ControlServer
+from pitelegram.control.http import MAX_BODY, MAX_STREAMS, ControlServer
 from pitelegram.errors import ConfigError, Refusal, SocketInUse, UnsafeFile
 from pitelegram.kernel.deferring import deferred
 from pitelegram.store.commands import Commands
 from pitelegram.testing.control import FakeDaemon
 from pitelegram.testing.stores import leader_database
+from tests.control.test_status import facts
 
 
 class RawClient(Protocol):
@@ -143,7 +145,7 @@ class ReadingTests(ServerCase):
         expected = {"schema_version": 1, "workers": [{"name": "a"}]}
         for query in (b"", b"?private=0", b"?private", b"?private=1&private=0"):
             self.assertEqual(split(await self.ask(get(b"/v1/workers" + query))), (200, expected))
-        status, body = split(await self.ask(get(b"/v1/workers?private=1")))
+        _, body = split(await self.ask(get(b"/v1/workers?private=1")))
         self.assertEqual(body["workers"], [{"name": "a", "pid": 7}])
 
     @deferred
@@ -152,6 +154,27 @@ class ReadingTests(ServerCase):
         self.daemon.items = [{"key": "k", "state": "uncertain"}]
         status, body = split(await self.ask(get(b"/v1/outbox")))
         self.assertEqual(body, {"schema_version": 1, "items": self.daemon.items})
+
+    @deferred
+    async def test_metrics(self):
+        """Metrics come as Prometheus text, made of the status document."""
+        self.daemon.document = status.document(facts())
+        answer = await self.ask(get(b"/metrics"))
+        head, _, body = answer.partition(b"\r\n\r\n")
+        self.assertIn(b"HTTP/1.1 200", head)
+        self.assertIn(b"Content-Type: text/plain; version=0.0.4; charset=utf-8", head)
+        self.assertIn(b'pitelegram_health{health="ok"} 1\n', body)
+        self.assertEqual(split(await self.ask(get(b"/metrics", b"POST")))[0], 405)
+
+    @deferred
+    async def test_last_look(self):
+        """Whatever a part says, secrets and places do not leave."""
+        self.daemon.document = {"health": "ok", "problems": ["in /home/bob"], "cwd": "/x"}
+        _, body = split(await self.ask(get(b"/v1/status")))
+        self.assertEqual(body, {"health": "ok", "problems": ["in [redacted]"]})
+        self.daemon.items = [{"key": "k", "reason": "at /home/bob", "chat_id": 5}]
+        _, body = split(await self.ask(get(b"/v1/outbox")))
+        self.assertEqual(body["items"], [{"key": "k", "reason": "at [redacted]"}])
 
     @deferred
     async def test_head(self):
@@ -375,6 +398,24 @@ class EventTests(ServerCase):
         self.assertLess(len(client.data), 2_500_000)
         client.transport.abortConnection()
         await client.closed
+
+    @deferred
+    async def test_many_readers(self):
+        """There are at most so many readers; when one leaves there is room again."""
+        readers = []
+        for _ in range(MAX_STREAMS):
+            client = await self.connect()
+            client.transport.write(b"GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
+            await client.when(b"events")
+            readers.append(client)
+        status_, body = split(await self.ask(get(b"/v1/events")))
+        self.assertEqual((status_, body["error"]["code"]), (503, "too_many"))
+        readers[0].transport.abortConnection()
+        while len(self.daemon.observers) == MAX_STREAMS:
+            await _turn()
+        client = await self.connect()
+        client.transport.write(b"GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
+        await client.when(b"events")
 
     @deferred
     async def test_stop_ends_streams(self):

@@ -14,7 +14,14 @@ from pitelegram.store.bindings import Bindings
 from pitelegram.store.journal import Journal
 from pitelegram.store.leadership import Leadership
 from pitelegram.store.outbox import Outbox
-from pitelegram.store.retention import BATCH, PAUSE, PERIOD, TOMBSTONES, Retention
+from pitelegram.store.retention import (
+    BATCH,
+    PAUSE,
+    PERIOD,
+    SMALLEST,
+    TOMBSTONES,
+    Retention,
+)
 from pitelegram.store.rows import Incoming
 from pitelegram.store.specs import Specs
 from pitelegram.testing.stores import leader_database
@@ -30,11 +37,13 @@ class Scripted:
 
     @ivar rows: what is left.
     @ivar asked: C{(before_ms, …)} of each call.
+    @ivar takes: called at each batch with its size; time may pass there.
     """
 
     rows: int = 0
     asked: list[tuple[Any, ...]] = attrs.field(factory=list)
     answer: Any = None
+    takes: Any = None
 
     def take(self, *arguments: Any) -> Deferred[int]:
         """Take up to a batch."""
@@ -42,6 +51,8 @@ class Scripted:
         if self.answer is not None:
             return self.answer
         gone = min(self.rows, arguments[-1])
+        if self.takes is not None:
+            self.takes(gone)
         self.rows -= gone
         return succeed(gone)
 
@@ -168,6 +179,24 @@ class RoundTests(RetentionCase):
         self.clock.advance(PAUSE)
         self.assertEqual(len(table.asked), 3)
         self.assertEqual(table.asked[0][-1], BATCH)
+
+    def test_as_fast_as_the_disk(self) -> None:
+        """A batch that takes longer than an update may wait is followed by a smaller one, and back."""
+        ticks = Clock()
+        table = Scripted(5000, takes=lambda rows: ticks.advance(rows * 0.0009))
+        tables = (table, Scripted(), Scripted(), Scripted())
+        retention = Retention(self.clock, self.database, *tables, monotonic=ticks.seconds)
+        retention.startService()
+        self.addCleanup(retention.stopService)
+        self.clock.pump([PAUSE] * 4)
+        sizes = [asked[-1] for asked in table.asked]
+        self.assertEqual(sizes, [200, 100, 50, 25, 25])
+        table.takes = lambda rows: ticks.advance(rows * 0.01)
+        self.clock.pump([PAUSE] * 4)
+        self.assertEqual(table.asked[-1][-1], SMALLEST)
+        table.takes = None
+        self.clock.pump([PAUSE] * 20)
+        self.assertEqual(table.asked[-1][-1], BATCH)
 
     def test_hourly(self) -> None:
         """One round at the start, then one each hour; a long one is not doubled."""
