@@ -102,6 +102,30 @@ class StopCase(SystemCase):
         self.assertEqual(self.sleepers(), [])
 
 
+class Crash(StopCase):
+    """A worker is killed while its Pi runs a tool."""
+
+    @deferred
+    async def test_tools_do_not_outlive_it(self) -> None:
+        """What carries its mark is gone before the next life is ready."""
+        await self.start_all("alpha")
+        await self.run_tool("alpha")
+        (worker,) = self.system.workers()
+        worker.kill()
+        await self.system.until(lambda: self.is_another("alpha", worker.pid), "another worker")
+        left = {process.cmdline()[1]: process for process in self.sleepers()}
+        for process in left.values():
+            process.kill()
+        # Nothing leads to the one without a mark once its parents are gone.
+        self.assertLessEqual(set(left), {SECONDS[2]})
+
+    @deferred
+    async def is_another(self, name: str, before: int) -> bool:
+        """Whether another process of the worker is ready."""
+        worker = await self.private(name)
+        return bool(worker["state"] == "running" and worker["pid"] != before)
+
+
 class StopOne(StopCase):
     """C{workers stop}."""
 

@@ -59,14 +59,18 @@ class Upgrade(SystemCase):
 
     @deferred
     async def test_in_the_foreground(self) -> None:
-        """SIGTERM and SIGKILL; the run ends while no daemon is there, and after the next one came."""
+        """SIGTERM, also twice, and SIGKILL; the run ends while no daemon is there, and after the
+        next one came."""
         threads = await self.start(*NAMES)
         daemon = self.system.daemon
         assert daemon is not None
         before = await self.processes()
         await self.busy("one", threads[0])
+        daemon.kill(signal.SIGTERM)
+        daemon.kill(signal.SIGINT)
         ended = await daemon.kill(signal.SIGTERM)
         self.assertEqual(ended.code, 0)
+        self.assertNotIn("[critical]", ended.out + ended.err)
         self.system.model.open_gate("one")
         daemon = await self.system.start_daemon()
         await self.answered("one", threads[0])
