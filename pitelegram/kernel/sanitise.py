@@ -43,7 +43,7 @@ class _Public:
         self._exact = exact
         self._keep = keep
         self._secrets = secrets
-        self._private: dict[str, bool] = {}
+        self._names: dict[str, str | None] = {}
 
     def of(self, value: Any, name: str, depth: int) -> Any:
         if isinstance(value, str):
@@ -52,9 +52,9 @@ class _Public:
             return MARK
         if isinstance(value, dict):
             return {
-                self._name(key): self.of(item, key, depth + 1)
+                shown: self.of(item, key, depth + 1)
                 for key, item in value.items()
-                if not self._is_private(key)
+                if (shown := self._name(key)) is not None
             }
         if isinstance(value, list | tuple):
             return [self.of(item, name, depth + 1) for item in value]
@@ -66,15 +66,12 @@ class _Public:
             return text
         return self._secrets.redact_public(text)
 
-    def _name(self, name: str) -> str:
-        """A name is a text as well; what looks like a secret is none of ours."""
-        return name if name.isidentifier() else self._secrets.redact_public(name)
-
-    def _is_private(self, name: str) -> bool:
-        found = self._private.get(name)
-        if found is None:
-            found = self._private[name] = name not in self._keep and is_private_name(name)
-        return found
+    def _name(self, name: str) -> str | None:
+        """A member's name as it is shown, None for a private one; it is a text as well."""
+        if name not in self._names:
+            private = name not in self._keep and is_private_name(name)
+            self._names[name] = None if private else self._secrets.redact_public(name)
+        return self._names[name]
 
 
 def _owned(value: Any, secrets: Secrets, depth: int) -> Any:
