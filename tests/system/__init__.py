@@ -100,7 +100,8 @@ class SystemCase(TestCase):
 
     @deferred
     async def refused(self, *arguments: str) -> dict[str, Any]:
-        """A C{workers} command that must be rejected; fires with its error."""
+        """A C{workers} command that certainly changes nothing; fires with its error."""
         done = await self.system.cli("workers", *arguments, "--json")
-        self.assertEqual((done.code, done.json()["status"]), (1, "rejected"), done.out + done.err)
+        found = done.code, done.json()["disposition"]
+        self.assertEqual(found, (1, "terminal_rejected"), done.out + done.err)
         return dict(done.json()["error"])
