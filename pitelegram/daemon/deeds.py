@@ -6,7 +6,10 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from pitelegram.bus.interfaces import IFollowerLink
 from pitelegram.control.interfaces import Subject
+from pitelegram.daemon.operations import OPERATIONS
+from pitelegram.daemon.workerport import BusPort
 from pitelegram.errors import LinkLost, NobodyKnows, Refusal
 from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.leader import LeaderService
@@ -29,30 +32,6 @@ LOOK_SECONDS = 0.25
 RESTING = ("stopped", "failed")
 
 THREADS = ("threads.review", "threads.delete_reviewed")
-
-CONTROLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "worker.prompt": lambda args: {"type": "prompt", "message": args["text"]},
-    "worker.steer": lambda args: {"type": "steer", "message": args["text"]},
-    "worker.abort": lambda args: {"type": "abort"},
-    "worker.clear_queue": lambda args: {"type": "clear_queue"},
-    "worker.get_state": lambda args: {"type": "get_state"},
-    "worker.new_session": lambda args: {"type": "new_session"},
-    "worker.compact": lambda args: (
-        {"type": "compact", "customInstructions": args["instructions"]}
-        if args.get("instructions")
-        else {"type": "compact"}
-    ),
-    "worker.set_model": lambda args: {
-        "type": "set_model",
-        "provider": args["provider"],
-        "modelId": args["model"],
-    },
-    "worker.set_thinking_level": lambda args: {
-        "type": "set_thinking_level",
-        "level": args["level"],
-    },
-}
-"""Actions that are passed to the worker, as the bus wants them."""
 
 
 class Deeds:
@@ -101,8 +80,8 @@ class Deeds:
 
     def check(self, action: str, subject: Subject) -> None:
         """See L{pitelegram.control.interfaces.IDaemon.check}."""
-        if action in CONTROLS:
-            self._follower(self._view(subject))
+        if action in OPERATIONS:
+            self._link(self._view(subject))
 
     # --- doing ------------------------------------------------------------------------------------
 
@@ -129,8 +108,8 @@ class Deeds:
         if action == "worker.forget":
             await supervisor.forget(view.spec_id, ACTOR)
             return named(view)
-        if action in CONTROLS:
-            return await self._control(view, request_id, CONTROLS[action](args))
+        if action in OPERATIONS:
+            return await self._operate(view, action, request_id, args)
         raise Refusal("backend_unsupported", "this daemon cannot do that")
 
     async def _send_again(self, key: str) -> dict[str, Any]:
@@ -146,13 +125,16 @@ class Deeds:
         deleted, kept = await cleanup.delete_newest()
         return {"deleted": deleted, "kept": kept}
 
-    @deferred
-    async def _control(
-        self, view: WorkerView, request_id: str, command: dict[str, Any]
+    async def _operate(
+        self, view: WorkerView, action: str, request_id: str, args: dict[str, Any]
     ) -> dict[str, Any]:
-        answer = await self._follower(view).link.control(request_id, command)
-        result = without_stable_keys(answer)  # whose worker it is, only we say
-        return result if isinstance(result, dict) else {"result": result}
+        """Have the worker do it; what it says of public keys is not its to say."""
+        if action == "worker.switch_session":
+            args = {**args, "path": self._leader.supervisor.session_file(args["session_ref"])}
+        port = BusPort(lambda: self._link(view))
+        result = await OPERATIONS[action](port, request_id, args)
+        found: dict[str, Any] = without_stable_keys(result)
+        return found
 
     # --- afterwards -------------------------------------------------------------------------------
 
@@ -161,8 +143,8 @@ class Deeds:
         self, action: str, subject: Subject, args: dict[str, Any], receipt: Receipt
     ) -> dict[str, Any]:
         """See L{pitelegram.control.interfaces.IDaemon.settle}."""
-        if action in CONTROLS:
-            return await self._ask_again(subject, receipt.request_id, CONTROLS[action](args))
+        if action in OPERATIONS:
+            return await self._ask_again(subject, action, receipt.request_id, args)
         view = self._find(subject)
         if action == "worker.forget" and view is None:
             return {"worker_id": None, "name": None, "state": "stopped"}
@@ -178,7 +160,7 @@ class Deeds:
         raise NobodyKnows()
 
     async def _ask_again(
-        self, subject: Subject, request_id: str, command: dict[str, Any]
+        self, subject: Subject, action: str, request_id: str, args: dict[str, Any]
     ) -> dict[str, Any]:
         """Ask the worker, or its successor, as soon as one is connected."""
         until = self._leader.ground.monotonic() + PATIENCE
@@ -186,7 +168,7 @@ class Deeds:
             if self._leader.ground.monotonic() >= until:
                 break
             try:
-                return await self._control(view, request_id, command)
+                return await self._operate(view, action, request_id, args)
             except Refusal as refusal:
                 if refusal.code != "backend_unavailable":
                     raise
@@ -197,14 +179,15 @@ class Deeds:
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _follower(self, view: WorkerView) -> Any:
+    def _link(self, view: WorkerView) -> IFollowerLink:
         follower = self._leader.registry.live(view.binding_key)
         if follower is None or not follower.ready:
             why = f"worker {view.name} is not connected now"
             if view.state in ("stopped", "failed"):
                 why = f"worker {view.name} is {view.state}; pi-telegram workers restart starts it"
             raise Refusal("backend_unavailable", why)
-        return follower
+        link: IFollowerLink = follower.link
+        return link
 
     def _find(self, subject: Subject) -> WorkerView | None:
         spec_id = subject.key.removeprefix(PREFIX)

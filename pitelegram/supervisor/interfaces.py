@@ -37,7 +37,9 @@ class WorkerView:
 class ISupervisor(Interface):
     """Starts, watches and stops managed workers (C{supervisor.supervisor.Supervisor}, a Service)."""
 
-    directories = Attribute("L{pitelegram.panel.interfaces.IDirectories} in which it may start one.")
+    directories = Attribute(
+        "L{pitelegram.panel.interfaces.IDirectories} in which it may start one."
+    )
 
     def start(
         directory: str, actor: str, spec_id: str | None = None, request_id: str | None = None
@@ -69,6 +71,12 @@ class ISupervisor(Interface):
 
     def keep_waiting(spec_id: str) -> None:
         """Adoption took too long and the operator wants to wait on."""
+
+    def session_file(ref: str) -> str:
+        """The absolute file of a session named below Pi's sessions directory, checked as rule D7.
+
+        @raise pitelegram.errors.Refusal: C{invalid_selection}.
+        """
 
     def views() -> list[WorkerView]:
         """Every spec, by name."""

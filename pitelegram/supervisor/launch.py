@@ -110,6 +110,21 @@ class Launcher:
             check_session(spec.session_file, home, self._roots)
         return await self._version.check(environment)
 
+    def session_file(self, ref: str) -> str:
+        """Return the file of a session that is named below Pi's sessions directory (rule D7).
+
+        @raise Refusal: C{invalid_selection}: there is none, or it may not be used.
+        """
+        home = session_home(self._paths.agent_dir, pi_environment(self._environ, self._rules()))
+        file = Path(os.path.realpath(home)) / ref
+        try:
+            check_session(str(file), home, self._roots)
+        except LaunchFailed as error:
+            raise Refusal("invalid_selection", str(error)) from None
+        if not file.is_file():
+            raise Refusal("invalid_selection", "there is no session of that name")
+        return str(file)
+
     def launch(
         self,
         spec: Spec,

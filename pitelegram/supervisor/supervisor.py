@@ -150,6 +150,10 @@ class Supervisor(Service):
         """See L{ISupervisor.keep_waiting}."""
         self._keeper(spec_id).keep_waiting()
 
+    def session_file(self, ref: str) -> str:
+        """See L{ISupervisor.session_file}."""
+        return self._parts.launcher.session_file(ref)
+
     def views(self) -> list[WorkerView]:
         """See L{ISupervisor.views}."""
         return sorted((keeper.view() for keeper in self._keepers.values()), key=lambda v: v.name)

@@ -160,6 +160,10 @@ class FakeSupervisor:
         """See L{ISupervisor.keep_waiting}."""
         self.asked.append(("keep_waiting", spec_id))
 
+    def session_file(self, ref: str) -> str:
+        """See L{ISupervisor.session_file}."""
+        return f"/sessions/{ref}"
+
     def views(self) -> list[WorkerView]:
         """See L{ISupervisor.views}."""
         return list(self.listed)

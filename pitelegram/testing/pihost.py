@@ -93,7 +93,7 @@ class FakePiHost:
 
     @ivar prompts: C{(rpc_id, message, lane)} of every prompt that was taken.
     @ivar commands: C{(name, arguments)} of every command.
-    @ivar results: what C{command} answers, by name.
+    @ivar results: what C{command} answers, by name; an exception is raised.
     @ivar dialog_answers: C{(dialog_id, answer)} in order.
     @ivar refusals: each prompt takes one of these and fails with it, while there are any.
     """
@@ -215,7 +215,12 @@ class FakePiHost:
         check_command(name, arguments)
         self._require()
         self.commands.append((name, arguments))
-        if name == "new_session":
+        result = self.results.get(name, {})
+        if isinstance(result, Exception):
+            raise result
+        if name == "set_model" and arguments["provider"] != "scripted":
+            raise PiRefused(f"Model not found: {arguments['provider']}/{arguments['modelId']}")
+        if name in ("new_session", "fork", "clone"):
             self._sessions += 1
             session = f"fake-{self._sessions}"
             self._change(sessionId=session, sessionFile=f"/sessions/{session}.jsonl")
@@ -223,7 +228,7 @@ class FakePiHost:
             self._change(sessionName=arguments["name"])
         elif name == "set_thinking_level":
             self._change(thinkingLevel=arguments["level"])
-        return self.results.get(name, {})
+        return result
 
     def answer_dialog(self, dialog_id: str, answer: dict[str, Any]) -> None:
         """See L{IPiHost}."""

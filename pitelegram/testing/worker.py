@@ -67,15 +67,17 @@ class FakeBusClient(Service):
 class WorkerRig:
     """One binding that lives through several worker processes.
 
-    @ivar clock: the only time there is; L{run} moves it.
+    @param clock: the only time there is, which L{run} moves; a reactor lets real time pass.
+    @param agent_dir: Pi's, where it is a real one.
     @ivar service: the current process, None before L{start}.
     """
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, clock: Any = None, agent_dir: Path | None = None) -> None:
         self.base = base
-        self.clock = Clock()
-        self.clock.rightNow = START
-        self.paths = Paths(base / "agent")
+        self.clock = Clock() if clock is None else clock
+        if clock is None:
+            self.clock.rightNow = START
+        self.paths = Paths(agent_dir or base / "agent")
         self.paths.prepare()
         self.project = base / "project"
         self.project.mkdir(parents=True, exist_ok=True)
@@ -147,6 +149,12 @@ class WorkerRig:
         """Let the worker register."""
         self.service._bus.connect()  # type: ignore[union-attr]
 
+    async def end(self) -> None:
+        """End the process in order; for a worker in real time."""
+        if self.service is not None and self.service.running:
+            await self.service.stopService()
+        self.parts.sessions.release()
+
     def crash(self) -> None:
         """The process is killed: its timers and its Pi go, its store stays."""
         for call in list(self.clock.getDelayedCalls()):
@@ -155,7 +163,9 @@ class WorkerRig:
         self.service = None
 
     def run(self, seconds: float = 0.1) -> None:
-        """Let time pass in small steps."""
+        """Let time pass in small steps, where it does not pass by itself."""
+        if not isinstance(self.clock, Clock):
+            return
         for _ in range(max(1, int(seconds / 0.05))):
             self.clock.advance(0.05)
 

@@ -101,7 +101,14 @@ class Dialogs:
     def listed(self) -> list[dict[str, Any]]:
         """The open ones, for C{get_state}."""
         return [
-            {"dialogRef": ref, "method": item.request["method"], "title": item.request.get("title")}
+            {
+                "dialogRef": ref,
+                **{
+                    name: item.request[name]
+                    for name in ("method", "title", "options")
+                    if name in item.request
+                },
+            }
             for ref, item in self._open.items()
         ]
 

@@ -23,6 +23,7 @@ from pitelegram.worker.follower import Follower
 from pitelegram.worker.intake import Intake
 from pitelegram.worker.listener import Listener
 from pitelegram.worker.orders import Orders
+from pitelegram.worker.port import HostPort
 from pitelegram.worker.queue import Queue
 from pitelegram.worker.registration import Registration
 from pitelegram.worker.report import Report
@@ -127,7 +128,7 @@ class WorkerParts:
             inbox, queue, brake, self.calls, settler, self._thread_name, self.report.text
         )
         self.intake = Intake(inbox, queue, self.orders, self.submitter.kick, self._thread_name)
-        self.control = Control(
+        self.port = HostPort(
             inbox,
             queue,
             brake,
@@ -135,6 +136,7 @@ class WorkerParts:
             self.sessions,
             self.dialogs,
             self.up,
+            self.report.at_work,
             self.report.full,
         )
         self.follower = Follower(
@@ -142,7 +144,7 @@ class WorkerParts:
             self.registration,
             self.report,
             self.intake,
-            self.control,
+            Control(self.port),
             self.submitter,
             stop,
         )

@@ -74,6 +74,10 @@ class Report:
         """Return what C{get_state} answers: the heartbeat's state and the open dialogs."""
         return {**self.state(), "handOver": self._queue.state, "dialogs": self._dialogs.listed()}
 
+    def at_work(self) -> bool:
+        """Whether Pi works, or something was handed to it that has not ended."""
+        return self.state()["activity"] in ("active", "compacting")
+
     def text(self) -> str:
         """Return the answer to C{/status}."""
         state = self.state()

@@ -12,8 +12,8 @@ from zope.interface.verify import verifyObject
 
 from pitelegram.control.interfaces import IDaemon, Subject
 from pitelegram.control.requests import ACTIONS
-from pitelegram.daemon.deeds import CONTROLS
 from pitelegram.daemon.face import Face
+from pitelegram.daemon.operations import OPERATIONS
 from pitelegram.errors import LinkLost, NobodyKnows, Refusal
 from pitelegram.ids import ProcessBirth
 from pitelegram.kernel.deferring import deferred
@@ -279,7 +279,26 @@ class DoingTests(FaceCase):
             ("steer", {"text": "hi"}, {"type": "steer", "message": "hi"}),
             ("abort", {}, {"type": "abort"}),
             ("clear_queue", {}, {"type": "clear_queue"}),
-            ("get_state", {}, {"type": "get_state"}),
+            (
+                "switch_session",
+                {"session_ref": "a/b.jsonl"},
+                {"type": "switch_session", "sessionPath": "/sessions/a/b.jsonl"},
+            ),
+            (
+                "answer",
+                {"dialog_ref": "d", "text": "x"},
+                {"type": "answer", "dialogRef": "d", "value": "x"},
+            ),
+            (
+                "answer",
+                {"dialog_ref": "d", "confirm": False},
+                {"type": "answer", "dialogRef": "d", "confirmed": False},
+            ),
+            (
+                "answer",
+                {"dialog_ref": "d", "cancel": True},
+                {"type": "answer", "dialogRef": "d", "cancelled": True},
+            ),
             ("new_session", {}, {"type": "new_session"}),
             ("compact", {}, {"type": "compact"}),
             ("compact", {"instructions": "x"}, {"type": "compact", "customInstructions": "x"}),
@@ -345,7 +364,7 @@ class DoingTests(FaceCase):
         """Whatever the schema admits is done or refused in so many words."""
         done = {"worker.start", "worker.stop", "worker.restart", "worker.forget", "outbox.retry"}
         done |= {"threads.review", "threads.delete_reviewed"}
-        for action in set(ACTIONS) - set(CONTROLS) - done - {"resolve_target", "noop"}:
+        for action in set(ACTIONS) - set(OPERATIONS) - done - {"resolve_target", "noop"}:
             target = ALPHA if ACTIONS[action].on_worker else {}
             self.refused("backend_unsupported", action, target)
 

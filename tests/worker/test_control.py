@@ -9,7 +9,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from pitelegram.errors import PiCancelled, PiGone, PiRefused, Refusal
-from pitelegram.worker.control import MAX_MESSAGE, control_delivery_id
+from pitelegram.worker.port import MAX_MESSAGE, control_delivery_id
 from pitelegram.worker.sessionmemory import SessionMemory
 from tests.worker.test_queue import RigCase
 
@@ -171,16 +171,16 @@ class Commands(ControlCase):
         self.assertEqual(
             self.command("b", type="set_thinking_level", level="high"), {"level": "high"}
         )
-        self.assertEqual(self.command("c", type="set_model", provider="p"), "invalid-command")
+        self.assertEqual(self.command("c", type="set_model", provider="scripted"), "invalid-command")
         self.assertEqual(
-            self.command("d", type="set_model", provider="p", modelId="m"),
-            {"provider": "p", "modelId": "m"},
+            self.command("d", type="set_model", provider="scripted", modelId="m"),
+            {"provider": "scripted", "modelId": "m"},
         )
         self.assertEqual(
             self.rig.host.commands,
             [
                 ("set_thinking_level", {"level": "high"}),
-                ("set_model", {"provider": "p", "modelId": "m"}),
+                ("set_model", {"provider": "scripted", "modelId": "m"}),
             ],
         )
 
@@ -333,7 +333,8 @@ class Dialogs(ControlCase):
         state = self.command("s", type="get_state")
         self.assertTrue(state["waitingForInput"])
         self.assertEqual(
-            state["dialogs"], [{"dialogRef": "d1", "method": "select", "title": "Which?"}]
+            state["dialogs"],
+            [{"dialogRef": "d1", "method": "select", "title": "Which?", "options": ["a", "b"]}],
         )
         for number, wrong in enumerate(
             ({"confirmed": True}, {"value": 7}, {"cancelled": False}, {})

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from pitelegram.bridge import labels
 from pitelegram.errors import PiRefused, StoreFull
 from pitelegram.testing.worker import WorkerRig
-from pitelegram.worker.control import control_delivery_id
+from pitelegram.worker.port import control_delivery_id
 
 
 class RigCase(SynchronousTestCase):
