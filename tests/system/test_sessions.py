@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from pathlib import Path
 
@@ -110,3 +111,51 @@ class RecordedSession(SessionsCase):
     async def runs(self) -> bool:
         """Whether the worker runs."""
         return bool(await self.system.worker_state("alpha") == "running")
+
+
+class SwitchSession(SessionsCase):
+    """C{workers switch-session}."""
+
+    @deferred
+    async def test_from_the_command_line(self) -> None:
+        """To one's own earlier session; everything else is refused, and nothing changes by it."""
+        (thread,) = await self.start("alpha")
+        await self.asked("the first turn", thread)
+        first = await self.session()
+        await self.worker("new-session", "alpha")
+        await self.asked("somewhere else", thread)
+        second = await self.session()
+        for name, spoil in (
+            ("outside", self.point_outside),
+            ("linked", self.link_outside),
+            ("damaged", self.damage),
+        ):
+            bad = first.with_name(f"{name}.jsonl")
+            bad.write_bytes(first.read_bytes())
+            spoil(bad)
+            await self.refused("switch-session", "alpha", self.reference(bad))
+        await self.refused("switch-session", "alpha", self.reference(first.with_name("no.jsonl")))
+        for form in (str(first), "../telegram.json", f"./{self.reference(first)}"):
+            done = await self.system.cli("workers", "switch-session", "alpha", form, "--json")
+            self.assertEqual((done.code, done.json()["disposition"]), (1, "no_receipt"), form)
+        self.assertEqual(await self.session(), second)
+        await self.worker("switch-session", "alpha", self.reference(first))
+        request = await self.asked("back again", thread)
+        self.assertIn("the first turn", request.users[0])
+        self.assertNotIn("somewhere else", "".join(request.users))
+        self.assertEqual(await self.session(), first)
+        (worker,) = self.system.workers()
+        worker.kill()
+        await self.system.until(lambda: self.is_another(worker.pid), "another worker")
+        request = await self.asked("after a crash", thread)
+        self.assertEqual(len(request.users), 3)
+
+    def reference(self, file: Path) -> str:
+        """A session as the control socket names it."""
+        return os.path.relpath(file, self.sessions())
+
+    @deferred
+    async def is_another(self, before: int) -> bool:
+        """Whether another process of the worker is ready."""
+        worker = await self.private("alpha")
+        return bool(worker["state"] == "running" and worker["pid"] != before)
