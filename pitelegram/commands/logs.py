@@ -72,6 +72,8 @@ class Follower:
         except FileNotFoundError:
             return
         with file:
+            if os.fstat(file.fileno()).st_size < offset:
+                offset = 0  # somebody emptied it
             file.seek(offset)
             for line in file:
                 if not line.endswith(b"\n"):

@@ -238,6 +238,8 @@ class DoctorTests(TelegramCase):
         self.assertEqual(ended.code, 0, ended.out)
         for subject in ("network", "token", "webhook", "threads", "Pi", "files", "disk", "owner"):
             self.assertEqual(levels[subject], "ok", ended.out)
+        self.assertEqual((levels["store"], levels["key"]), ("ok", "ok"))
+        self.assertIn(levels["memory"], ("ok", "warn"))
         self.assertEqual(levels["daemon"], "warn")
         self.assertEqual(sorted(str(path) for path in self.agent.rglob("*")), before)
         self.assertNotIn(self.telegram.token, ended.out + ended.err)

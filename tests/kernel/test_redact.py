@@ -77,6 +77,8 @@ class RedactTests(SynchronousTestCase):
             "w1:p1",
             "toolu_abcdef",
             "session_abcdef",
+            "term_abcd12",
+            "call_abcdef12",
             "10.1.2.3",
             "192.168.0.1",
             "127.0.0.1",
@@ -101,6 +103,10 @@ class RedactTests(SynchronousTestCase):
             "https://example.org/a/b?x=1",
             "pi-telegram ready profile=default bot=@name pid=12",
             "1/2 and/or 12:30:45",
+            "5 of 20000 rows, update 123456789",
+            "twref1 and twplan1",
+            "ratio 3:4, w1:x1, at 10.5 %",
+            "a session of the user, its path and its text",
         ):
             self.assertEqual(redact_public(text), text)
 
