@@ -1,0 +1,1 @@
+`status` says of every part when it is not well, how much is stored and how fast; `/metrics` says it to Prometheus; `doctor` looks at store, key and memory too; and nothing that leaves in public holds a token, path, id or session.
