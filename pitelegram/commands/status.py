@@ -74,6 +74,12 @@ def _show_daemon(document: dict[str, Any], daemon: dict[str, Any]) -> None:
     print(f"bot       @{output.shown(bot.get('username'))}, threads {threads}, {paired}")
     receiving = "receiving" if polling.get("receiving") else "NOT receiving"
     print(f"polling   {output.shown(polling.get('phase'))}, {receiving}")
+    stored = document.get("storage_pressure") or {}
+    if stored:
+        slow = (stored.get("commits") or {}).get("p99_us", 0) / 1000
+        room = output.shown(stored.get("disk"))
+        size = stored.get("database_bytes", 0) // 1024
+        print(f"store     {size} KiB, disk {room}, commits within {slow:.1f} ms")
     for part in ("journal", "outbox"):
         counts = document.get(part) or {}
         print(f"{part:<9} " + ", ".join(f"{key} {value}" for key, value in counts.items()))

@@ -35,6 +35,9 @@ ROTATE_BYTES = 5 * 1024 * 1024
 FIELD_LIMIT = 500
 TRACEBACK_LIMIT = 8_000
 
+_LARGEST = 2**63 - 1
+"""JSON as it is written here has no larger number."""
+
 _TALKATIVE = ("twisted", "log_legacy")
 
 _SOURCE = re.compile(r'File "(?:[^"]*/)?((?:pitelegram|twisted|zope)/[^"]*|[^"/]*)"')
@@ -106,6 +109,8 @@ class ConsoleObserver:
 class JsonLinesObserver:
     """Appends one redacted JSON object per event to a private file that is rotated by size.
 
+    A file that somebody removed or renamed is made anew.
+
     @param path: the current file.
     @param previous: what it is renamed to at C{rotate_bytes}.
     @ivar lost: events that could not be written since the last one that could.
@@ -148,6 +153,8 @@ class JsonLinesObserver:
             self._fd = None
 
     def _write(self, line: bytes) -> None:
+        if self._fd is not None and not self._is_in_place(self._fd):
+            self.close()
         if self._fd is not None and self._size + len(line) > self._rotate_bytes:
             self.close()
             os.replace(self._path, self._previous)
@@ -158,6 +165,12 @@ class JsonLinesObserver:
         self._size += written
         if written < len(line):
             raise OSError("the disk took half a line")
+
+    def _is_in_place(self, fd: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(fd), os.lstat(self._path))
+        except FileNotFoundError:
+            return False
 
 
 @implementer(ILogObserver)
@@ -228,6 +241,8 @@ def _fields(event: dict[str, Any]) -> Iterable[tuple[str, Any]]:
 def _field(key: str, value: Any, secrets: Secrets) -> Any:
     if is_private_name(key):
         return MARK
-    if value is None or isinstance(value, bool | int | float):
+    if value is None or isinstance(value, bool | float):
+        return value
+    if isinstance(value, int) and -_LARGEST <= value <= _LARGEST:
         return value
     return secrets.redact_public(str(value), FIELD_LIMIT)

@@ -237,6 +237,29 @@ class LogTests(SynchronousTestCase):
         self.assertEqual(self.lines()[-1]["message"], "line 99")
         self.assertEqual(sorted(p.name for p in self.base.iterdir()), ["l", "p"])
 
+    def test_removed_file(self) -> None:
+        """A log file that somebody removed or renamed is made anew; nothing goes into the old one."""
+        observer = self.file()
+        self.log.info("one")
+        (self.base / "l").unlink()
+        self.log.info("two")
+        self.assertEqual([line["message"] for line in self.lines()], ["two"])
+        (self.base / "l").rename(self.base / "elsewhere")
+        self.log.info("three")
+        self.assertEqual([line["message"] for line in self.lines()], ["three"])
+        self.assertIsNone(observer.problem)
+
+    def test_lost_lines(self) -> None:
+        """A log that cannot be written has a problem, until a line gets through."""
+        observer = self.file()
+        (self.base / "l").mkdir()
+        self.log.info("one")
+        self.assertIn("cannot be written", observer.problem or "")
+        (self.base / "l").rmdir()
+        self.log.info("two", n=10**30)
+        self.assertIsNone(observer.problem)
+        self.assertEqual(self.lines()[0]["fields"], {"n": str(10**30)})
+
     def test_unsafe_file_loses_lines_only(self) -> None:
         """A log file that is a link is not written, and logging goes on when it is repaired."""
         (self.base / "l").symlink_to(self.base / "target")
