@@ -31,7 +31,7 @@ from pitelegram.errors import (
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.kernel.observers import OneShot
 from pitelegram.store.commands import TERMINAL, owner_hash
-from pitelegram.store.interfaces import ICommands
+from pitelegram.store.receipts import ICommands
 from pitelegram.store.rows import Claim, Receipt
 
 DEADLINE = 60.0

@@ -22,13 +22,13 @@ from pitelegram.control.commands import CommandDesk
 from pitelegram.control.interfaces import IDaemon
 from pitelegram.control.keeping import ReceiptRounds
 from pitelegram.control.listening import listen
-from pitelegram.control.streams import EventStream
+from pitelegram.control.streams import EventStream, Lines
 from pitelegram.control.strictjson import Ambiguous, NotAnObject, parse_object
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.kernel.jsonio import dumps
 from pitelegram.kernel.peers import peer_ids
 from pitelegram.kernel.sockets import PrivatePort
-from pitelegram.store.interfaces import ICommands
+from pitelegram.store.receipts import ICommands
 
 MAX_BODY = 1024 * 1024
 
@@ -139,6 +139,7 @@ class ControlResource(Resource):
         self._desk = desk
         self._clock = clock
         self._group = group
+        self._lines = Lines()
         self.streams: set[EventStream] = set()
         self._routes: dict[bytes, tuple[bytes, Callable[[Request], Any]]] = {
             b"/v1/status": (b"GET", lambda request: outward.status(self._daemon.status())),
@@ -189,7 +190,7 @@ class ControlResource(Resource):
             return NOT_DONE_YET
         if len(self.streams) >= MAX_STREAMS:
             return _error(request, 503, "too_many", f"{MAX_STREAMS} readers are there already")
-        stream = EventStream(request, self._daemon, self._clock)
+        stream = EventStream(request, self._daemon, self._clock, self._lines)
         self.streams.add(stream)
         stream.start().addBoth(lambda _: self.streams.discard(stream))
         return NOT_DONE_YET

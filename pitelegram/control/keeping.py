@@ -9,7 +9,7 @@ from pitelegram.errors import StoreError
 from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.kernel.rounds import Rounds
 from pitelegram.store.commands import HORIZON_MS
-from pitelegram.store.interfaces import ICommands
+from pitelegram.store.receipts import ICommands
 
 PERIOD = 3600.0
 BATCH = 100

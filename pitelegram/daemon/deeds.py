@@ -14,7 +14,7 @@ from pitelegram.errors import LinkLost, NobodyKnows, Refusal
 from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.leader import LeaderService
 from pitelegram.ownership.continuity import without_stable_keys
-from pitelegram.store.interfaces import ICommands
+from pitelegram.store.receipts import ICommands
 from pitelegram.store.rows import Receipt
 from pitelegram.supervisor.interfaces import WorkerView
 
@@ -93,7 +93,9 @@ class Deeds:
         supervisor = self._leader.supervisor
         if action == "worker.start":
             spec_id = subject.key.removeprefix(PREFIX)
-            return named(await supervisor.start(args["directory"], ACTOR, spec_id, request_id))
+            short = supervisor.memory_warning(but=spec_id)
+            view = await supervisor.start(args["directory"], ACTOR, spec_id, request_id)
+            return {**named(view), "warnings": [short] if short else []}
         if action == "outbox.retry":
             return await self._send_again(args["key"])
         if action in THREADS:

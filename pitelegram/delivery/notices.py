@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from twisted.logger import Logger
 from zope.interface import implementer
@@ -34,13 +35,25 @@ class Notices:
         self._fresh_id = fresh_id
 
     @deferred
-    async def post(self, binding_key: str, text: str, notice_id: str | None = None) -> None:
+    async def post(
+        self,
+        binding_key: str,
+        text: str,
+        notice_id: str | None = None,
+        buttons: Sequence[tuple[str, str]] = (),
+    ) -> None:
         """Store a notice for a binding's Thread; fires after the commit.
 
         The same C{notice_id} is posted once per binding, whatever its text is the second time.
         """
         delivery_id = _delivery_id(self._fresh_id() if notice_id is None else notice_id)
-        params = {"text": shortened(text), "link_preview_options": {"is_disabled": True}}
+        params: dict[str, Any] = {
+            "text": shortened(text),
+            "link_preview_options": {"is_disabled": True},
+        }
+        if buttons:
+            row = [{"text": label, "callback_data": data} for label, data in buttons]
+            params["reply_markup"] = {"inline_keyboard": [row]}
         delivery = {"kind": "notice", "calls": [{"method": "sendMessage", "params": params}]}
         parsed = parse_delivery(delivery_id, delivery)
         try:

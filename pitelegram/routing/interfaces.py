@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -120,8 +121,14 @@ class IRouter(Interface):
 class INotices(Interface):
     """Short durable messages of the daemon (C{delivery.notices.Notices})."""
 
-    def post(binding_key: str, text: str, notice_id: str | None = None) -> Deferred[None]:
+    def post(
+        binding_key: str,
+        text: str,
+        notice_id: str | None = None,
+        buttons: Sequence[tuple[str, str]] = (),
+    ) -> Deferred[None]:
         """Into the Thread of a binding; C{daemon} is the Control Thread.
 
-        The same C{notice_id} is posted once.  Plain text; cut to Telegram's limit.
+        The same C{notice_id} is posted once.  Plain text; cut to Telegram's limit.  C{buttons} are
+        labels and callback data, in one row below it.
         """

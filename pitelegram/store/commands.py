@@ -13,7 +13,7 @@ from zope.interface import implementer
 
 from pitelegram.kernel.jsonio import dumps, loads
 from pitelegram.store.database import Database
-from pitelegram.store.interfaces import ICommands
+from pitelegram.store.receipts import ICommands
 from pitelegram.store.rows import Claim, Receipt
 
 HORIZON_MS = 7 * 24 * 3_600_000

@@ -18,12 +18,10 @@ from zope.interface import Attribute, Interface
 
 from pitelegram.store.rows import (
     Binding,
-    Claim,
     InboxRow,
     Incoming,
     JournalRow,
     OutboxPart,
-    Receipt,
     Spawn,
     Spec,
 )
@@ -73,6 +71,9 @@ class ILeadership(Interface):
 
     def audit(subject: str, actor: str, change: str, reason: str) -> Deferred[None]:
         """Append to the audit table (already redacted)."""
+
+    def history(subject: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
+        """The newest audit lines of a subject (or all), oldest first."""
 
     def forget_history(before_ms: int, limit: int) -> Deferred[int]:
         """Delete audit lines and ended spawns older than that, C{limit} of each at most.
@@ -157,6 +158,8 @@ class ISpecs(Interface):
         spec_id: str, desired: str, slot_id: str | None, request_id: str | None = None
     ) -> Deferred[None]:
         """Change only by an operator's start (with a new slot id) or stop (slot id None)."""
+
+    set_record = Attribute("C{set_record(spec_id, restarts, crashes, failure)}: how it ended.")
 
     def set_session(
         spec_id: str, session_id: str | None, session_file: str | None, entries: int
@@ -381,28 +384,3 @@ class IInbox(Interface):
 
     def forget(now_ms: int) -> Deferred[int]:
         """Retention: confirmed ids after 48 h, ledger rows after 8 days."""
-
-
-class ICommands(Interface):
-    """Receipts of control commands (C{store.commands.Commands}); their drawing: C{docs/control.md}."""
-
-    def find(request_id: str) -> Receipt | None: ...
-    def reserve(claim: Claim) -> Deferred[bool]:
-        """Take the id, or take it over once its owner's lease is over; False: it is taken."""
-
-    def send_started(request_id: str, fingerprint: str, owner_hash: str) -> Deferred[bool]:
-        """False, and no change, when the row is not that owner's C{reserved} one any more."""
-
-    def finish(request_id: str, state: str, envelope: dict[str, Any]) -> Deferred[bool]:
-        """False, and no change, when there is an outcome already."""
-
-    abandon = Attribute("C{abandon(request_id, owner_hash)}: his reserved row, unsent, goes.")
-
-    def started(before_ms: int | None = None) -> list[Receipt]:
-        """What is left in C{send_started}, oldest first."""
-
-    def has_effect(request_id: str) -> bool:
-        """Whether the daemon committed the change that this request asked of it."""
-
-    def forget(limit: int) -> Deferred[int]:
-        """Delete what is older than 30 days and beyond the newest 4,096; how many rows went."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import Any
 
 import attrs
 from twisted.internet.defer import Deferred
@@ -38,6 +39,15 @@ class Leadership(Facts):
             )
 
         return self._database.write("audit", work)
+
+    def history(self, subject: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
+        """Return the newest audit lines, oldest first: C{at_ms}, C{subject}, C{actor}, …"""
+        rows = self._database.read(
+            "SELECT at_ms, subject, actor, change, reason FROM audit"
+            " WHERE ? IS NULL OR subject = ? ORDER BY seq DESC LIMIT ?",
+            (subject, subject, limit),
+        )
+        return [dict(row) for row in reversed(rows)]
 
     def forget_history(self, before_ms: int, limit: int) -> Deferred[int]:
         """Delete audit lines and ended spawns; see L{ILeadership.forget_history}."""

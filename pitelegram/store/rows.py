@@ -69,6 +69,9 @@ class Spec:
     session_id: str | None
     session_file: str | None
     session_entries: int
+    restarts: int = 0
+    crashes: str = "[]"
+    failure: str | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -18,7 +18,7 @@ from pitelegram.store.rows import Spawn, Spec
 
 _SPEC = (
     "SELECT spec_id, name, directory, desired, trust, restart, slot_id, session_id,"
-    " session_file, session_entries FROM specs"
+    " session_file, session_entries, restarts, crashes, failure FROM specs"
 )
 _SPAWN = (
     "SELECT spawn_id, spec_id, credential, state, pid, birth, pi_pid, pi_birth, intended_ms"
@@ -104,6 +104,17 @@ class Specs:
             "UPDATE specs SET session_id = ?, session_file = ?, session_entries = ?,"
             " changed_ms = ? WHERE spec_id = ?",
             (session_id, session_file, entries, self._database.now_ms(), spec_id),
+        )
+
+    def set_record(
+        self, spec_id: str, restarts: int, crashes: str, failure: str | None
+    ) -> Deferred[None]:
+        """Remember how often it ended, when (a JSON list of ms), and why it failed for good."""
+        return self._change(
+            "set record",
+            "UPDATE specs SET restarts = ?, crashes = ?, failure = ? WHERE spec_id = ?",
+            (restarts, crashes, failure, spec_id),
+            any_=True,
         )
 
     def forget(self, spec_id: str) -> Deferred[None]:

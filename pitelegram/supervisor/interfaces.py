@@ -69,6 +69,9 @@ class ISupervisor(Interface):
             found out whether the worker had taken a message.
         """
 
+    def memory_warning(but: str = "") -> str | None:
+        """A sentence when one more worker beside those that run (C{but} one) may be too much."""
+
     def keep_waiting(spec_id: str) -> None:
         """Adoption took too long and the operator wants to wait on."""
 

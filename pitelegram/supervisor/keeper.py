@@ -14,12 +14,12 @@ from pitelegram.ids import ProcessBirth, managed_binding
 from pitelegram.kernel.deferring import spawn
 from pitelegram.kernel.redact import redact_public
 from pitelegram.store.rows import Spawn, Spec
+from pitelegram.supervisor.adoption import Adoption
 from pitelegram.supervisor.attempt import Attempt, reach_of
 from pitelegram.supervisor.descent import Descent, Purpose
 from pitelegram.supervisor.interfaces import WorkerView
 from pitelegram.supervisor.launch import Exit
 from pitelegram.supervisor.life import (
-    ADOPT_SECONDS,
     LADDER,
     READY_SECONDS,
     RESTING,
@@ -32,13 +32,10 @@ from pitelegram.supervisor.life import (
 from pitelegram.supervisor.listing import worker_view
 from pitelegram.supervisor.memory import Memory
 from pitelegram.supervisor.parts import Parts
-from pitelegram.supervisor.policy import RestartPolicy
 from pitelegram.supervisor.presence import Presence
 from pitelegram.supervisor.promise import Promise
+from pitelegram.supervisor.record import Record
 from pitelegram.supervisor.voice import Voice
-
-EXIT_LOCKED = 75
-EXIT_PERMANENT = 78
 
 
 @implementer(ILifePort)
@@ -66,11 +63,13 @@ class Keeper:
         self._parts = parts
         self._others = others
         self._changed = changed
-        self._policy = RestartPolicy(parts.random, parts.monotonic)
+        self._policy = Record(parts.specs, spec, parts.random, parts.monotonic, parts.now)
         self._memory = Memory(parts.specs, spec.spec_id)
         self._voice = Voice(
-            parts.leadership, parts.notices, spec.spec_id, self.binding_key, spec.name
+            *(parts.leadership, parts.notices, spec.spec_id, self.binding_key, spec.name),
+            parts.monotonic,
         )
+        self._adoption = Adoption(self.life, self._voice)
         self._presence = Presence(parts, self.binding_key, self._ended)
         self._attempt: Attempt | None = None
         self._attempting: Deferred[Any] | None = None
@@ -99,6 +98,8 @@ class Keeper:
 
     def stop(self, actor: str, reason: str) -> Deferred[None]:
         """Go down the ladder; fires when everything is proven gone."""
+        if actor == "operator":
+            self._policy.reset()
         if self.life.state is State.STOPPED:
             return succeed(None)
         self._purpose = Purpose.STOP
@@ -130,11 +131,18 @@ class Keeper:
         else:
             self._look()
 
+    def recall(self) -> bool:
+        """It had failed for good before this daemon began: it stays so; False when it had not."""
+        self._last_error = self._policy.failure
+        if self._policy.failure is not None:
+            self.life.receive(Event.BROKEN, "daemon", "it had failed before the daemon started")
+        return self._policy.failure is not None
+
     def keep_waiting(self) -> None:
         """Wait once more for an adopted worker."""
         if self.life.state is State.ADOPTING:
             self._last_error = None
-            self._arm_adoption()
+            self._adoption.wait()
             self._changed(self.view())
 
     def registered(self, follower: Any) -> None:
@@ -209,7 +217,8 @@ class Keeper:
         if state is State.SPAWNING:
             self._begin_attempt()
         elif state is State.ADOPTING:
-            self._adopting(overdue=before is State.ADOPTING)
+            overdue = before is State.ADOPTING
+            self._last_error = self._adoption.entered(overdue, self.spawn_id)
         elif state is State.BACKOFF:
             self.life.arm(self._pause, Event.ELAPSED, "policy", "the pause is over")
         elif state in LADDER:
@@ -300,10 +309,10 @@ class Keeper:
         self._last_error = words
         if self.lock_free():
             self._close_spawn(exit)
-        if exit.code == EXIT_PERMANENT:
+        if exit.permanent:
             self._fail(f"ended for good ({words})")
         else:
-            self._crash(f"ended ({words})", counted=exit.code != EXIT_LOCKED)
+            self._crash(f"ended ({words})", counted=not exit.locked)
 
     def _crash(self, what: str, counted: bool = True) -> None:
         wanted = self.spec.restart == "on-failure"
@@ -317,6 +326,7 @@ class Keeper:
         self.life.receive(Event.CRASHED, "policy", what)
 
     def _fail(self, what: str) -> None:
+        self._policy.failed(what)
         self._voice.failed(self.spawn_id, what)
         self.life.receive(Event.BROKEN, "policy", what)
 
@@ -388,13 +398,3 @@ class Keeper:
             self._memory.pi = None
             self._made.break_(LaunchFailed("the worker was stopped before it was made"))
             self._gone.keep()
-
-    def _adopting(self, overdue: bool) -> None:
-        if not overdue:
-            self._arm_adoption()
-            return
-        self._last_error = "its process lives, but it did not register"
-        self._voice.overdue(self.spawn_id)
-
-    def _arm_adoption(self) -> None:
-        self.life.arm(ADOPT_SECONDS, Event.OVERDUE, "policy", "it did not register in time")

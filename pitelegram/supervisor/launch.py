@@ -50,6 +50,16 @@ class Exit:
     code: int | None = None
     signal: int | None = None
 
+    @property
+    def permanent(self) -> bool:
+        """Whether starting again would not help."""
+        return self.code == 78
+
+    @property
+    def locked(self) -> bool:
+        """Whether another process held the binding's lock: nobody's crash."""
+        return self.code == 75
+
     def words(self) -> str:
         """Return it in words."""
         if self.signal is not None:

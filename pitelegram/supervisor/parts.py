@@ -21,6 +21,7 @@ from pitelegram.routing.interfaces import INotices, IRegistry
 from pitelegram.store.interfaces import ILeadership, ISpecs
 from pitelegram.supervisor.ladder import TOTAL_SECONDS, Reach
 from pitelegram.supervisor.launch import Launcher
+from pitelegram.supervisor.room import Room
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -34,6 +35,7 @@ class Parts:
     @ivar alive: whether exactly that process lives.
     @ivar reach: makes what a signal can reach (the arguments of L{Reach}).
     @ivar stop_seconds: the whole time of the stop ladder.
+    @ivar room: looks at the memory before a spawn.
     """
 
     specs: ISpecs
@@ -52,6 +54,7 @@ class Parts:
     alive: Callable[[ProcessBirth], bool] = is_alive
     reach: Callable[..., Reach] = Reach
     stop_seconds: float = TOTAL_SECONDS
+    room: Room = Room()
 
     def watch(self, birth: ProcessBirth) -> ProcessEnd:
         """Watch a process that is not our child."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 from pitelegram.kernel.backoff import Backoff
@@ -22,7 +22,10 @@ class RestartPolicy:
 
     @param monotonic: seconds that only run forward.
     @ivar restarts: restarts since an operator started this worker.
+    @ivar most: restarts within the window.
     """
+
+    most = MOST
 
     def __init__(self, random: Random, monotonic: Callable[[], float]) -> None:
         self._backoff = Backoff(FIRST_SECONDS, LONGEST_SECONDS, random)
@@ -30,6 +33,14 @@ class RestartPolicy:
         self._crashes: deque[float] = deque()
         self._running_since: float | None = None
         self.restarts = 0
+
+    def recall(self, restarts: int, ages: Sequence[float]) -> None:
+        """Take over what an earlier daemon counted: C{ages} in seconds, the oldest crash first."""
+        now = self._monotonic()
+        self.restarts = restarts
+        self._crashes.extend(now - age for age in ages)
+        for _ in ages:
+            self._backoff.next()
 
     def running(self) -> None:
         """The worker is ready now."""

@@ -146,6 +146,11 @@ class Supervisor(Service):
         await keeper.close()
         await self._parts.leadership.audit(f"spec:{spec_id}", actor, "forgotten", "asked for")
 
+    def memory_warning(self, but: str = "") -> str | None:
+        """See L{ISupervisor.memory_warning}."""
+        others = (k for spec_id, k in self._keepers.items() if spec_id != but)
+        return self._parts.room.warning(k.births() for k in others if k.life.state not in RESTING)
+
     def keep_waiting(self, spec_id: str) -> None:
         """See L{ISupervisor.keep_waiting}."""
         self._keeper(spec_id).keep_waiting()
@@ -249,7 +254,8 @@ class Supervisor(Service):
         spec = self._parts.specs.get(spec_id) or keeper.spec
         slot = spec.slot_id or self._parts.new_id()
         await self._parts.specs.want(spec_id, "running", slot, request_id)
-        text = f"⏳ {spec.name} is starting…"
+        short = self.memory_warning(but=spec_id)
+        text = f"⏳ {spec.name} is starting…" + (f"\n⚠️ {short}" if short else "")
         posted = self._parts.notices.post(keeper.binding_key, text, None)
         spawn(self._log, "posting a notice", posted)
         return begin()
@@ -276,6 +282,8 @@ class Supervisor(Service):
                 spawn(
                     self._log, "ending a worker", keeper.stop("daemon", "its stop was begun before")
                 )
+        elif wanted and keeper.recall():
+            return
         elif wanted:
             starting = keeper.start("daemon", "the daemon started")
             starting.addErrback(lambda failure: failure.trap(Exception) and None)

@@ -14,8 +14,9 @@ from zope.interface.verify import verifyObject
 
 from pitelegram.errors import StoreError
 from pitelegram.store.commands import Commands
-from pitelegram.store.interfaces import ICommands, ILeadership, ISpecs
+from pitelegram.store.interfaces import ILeadership, ISpecs
 from pitelegram.store.leadership import Leadership
+from pitelegram.store.receipts import ICommands
 from pitelegram.store.rows import Claim, Incoming
 from pitelegram.store.specs import Specs
 

@@ -12,7 +12,7 @@ from zope.interface import implementer
 from pitelegram.control.interfaces import IDaemon, Subject
 from pitelegram.control.pressure import TABLES
 from pitelegram.errors import NobodyKnows, Refusal
-from pitelegram.store.interfaces import ICommands
+from pitelegram.store.receipts import ICommands
 from pitelegram.store.rows import Claim, Receipt
 
 

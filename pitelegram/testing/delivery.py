@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
@@ -81,16 +81,25 @@ class FakeNotices:
     """Keeps notices; the same id is kept once.
 
     @ivar posted: C{(binding_key, text)} in order.
+    @ivar buttons: labels and data of the buttons of each, in the same order.
     """
 
     def __init__(self) -> None:
         self.posted: list[tuple[str, str]] = []
+        self.buttons: list[list[tuple[str, str]]] = []
         self._known: set[tuple[str, str]] = set()
 
-    def post(self, binding_key: str, text: str, notice_id: str | None = None) -> Deferred[None]:
+    def post(
+        self,
+        binding_key: str,
+        text: str,
+        notice_id: str | None = None,
+        buttons: Sequence[tuple[str, str]] = (),
+    ) -> Deferred[None]:
         """Keep a notice."""
         if notice_id is None or (binding_key, notice_id) not in self._known:
             self.posted.append((binding_key, text))
+            self.buttons.append(list(buttons))
         if notice_id is not None:
             self._known.add((binding_key, notice_id))
         return succeed(None)

@@ -17,7 +17,6 @@ from pitelegram.routing.interfaces import (
     IDaemonTarget,
     IExpectation,
     IInboxProbe,
-    INotices,
 )
 from pitelegram.store.interfaces import IBindings
 from pitelegram.targets import TelegramTarget
@@ -173,23 +172,6 @@ class FakeProbe:
         by_key = self.answers.get(binding_key)
         answer = self.answers.get((binding_key, delivery_id), by_key)
         return answer if isinstance(answer, Deferred) else succeed(answer)
-
-
-@implementer(INotices)
-@attrs.define(eq=False)
-class FakeNotices:
-    """Collects notices; the same id is posted once."""
-
-    posted: list[tuple[str, str]] = attrs.field(factory=list)
-    ids: set[str] = attrs.field(factory=set)
-
-    def post(self, binding_key: str, text: str, notice_id: str | None = None) -> Deferred[None]:
-        """See L{INotices.post}."""
-        if notice_id is None or notice_id not in self.ids:
-            self.posted.append((binding_key, text))
-        if notice_id is not None:
-            self.ids.add(notice_id)
-        return succeed(None)
 
 
 @implementer(IBindingPolicy)

@@ -119,6 +119,7 @@ class FakeSupervisor:
 
     @ivar directories: see L{FakeDirectories}.
     @ivar asked: C{(verb, what)} in order.
+    @ivar short: the memory warning.
     @ivar outcome: what the next action ends with: None for the view, an exception, or a Deferred.
     """
 
@@ -127,6 +128,7 @@ class FakeSupervisor:
         self.listed = list(views)
         self.asked: list[tuple[str, str]] = []
         self.outcome: Any = None
+        self.short: str | None = None
 
     def change(self, name: str, **changes: Any) -> None:
         """A worker is in another state now."""
@@ -155,6 +157,10 @@ class FakeSupervisor:
     def forget(self, spec_id: str, actor: str) -> Deferred[None]:
         """See L{ISupervisor.forget}."""
         return self._do("forget", spec_id, None)
+
+    def memory_warning(self, but: str = "") -> str | None:
+        """See L{ISupervisor.memory_warning}."""
+        return self.short
 
     def keep_waiting(self, spec_id: str) -> None:
         """See L{ISupervisor.keep_waiting}."""

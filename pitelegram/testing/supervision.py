@@ -22,6 +22,7 @@ from pitelegram.store.specs import Specs
 from pitelegram.supervisor.environment import EnvironmentRules
 from pitelegram.supervisor.launch import LOCK_FD, Launcher
 from pitelegram.supervisor.parts import Parts
+from pitelegram.supervisor.room import MIB, Room
 from pitelegram.supervisor.roots import Roots
 from pitelegram.supervisor.supervisor import Supervisor
 from pitelegram.targets import TelegramTarget
@@ -216,6 +217,7 @@ class World:
     """A supervisor with everything it needs.
 
     @param base: a directory of the test's.
+    @ivar free: bytes of memory that can be had; each process holds 100 MiB.
     @ivar remains: pids that carry a spawn's mark, by the mark.
     """
 
@@ -242,6 +244,7 @@ class World:
         self.roots = Roots([self.home])
         self.given_up: list[str] = []
         self.refusal: Exception | None = None
+        self.free = 64 * 1024 * MIB
         self.supervisor = self.make()
 
     def make(self) -> Supervisor:
@@ -270,6 +273,7 @@ class World:
             now=self.clock.seconds,
             birth_of=lambda pid: f"{pid}:start:1" if pid in self.spawner.living else None,
             alive=lambda birth: birth.pid in self.spawner.living,
+            room=Room(lambda: self.free, lambda _: 100 * MIB),
             reach=lambda *args: FakeReach(  # type: ignore[return-value]
                 self.signals,
                 *args,  # type: ignore[arg-type]

@@ -89,7 +89,10 @@ class Cleanup:
     async def _delete(self, operation_id: str | None) -> tuple[int, int]:
         items = self.store.reviewed(operation_id)
         if not items:
-            raise Refusal("stale", "there is no review that found anything, or not the newest one; review again")
+            raise Refusal(
+                "stale",
+                "there is no review that found anything, or not the newest one; review again",
+            )
         outcomes = [await self._one(item) for item in items]
         return sum(outcomes), len(outcomes) - sum(outcomes)
 

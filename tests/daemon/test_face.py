@@ -246,7 +246,7 @@ class DoingTests(FaceCase):
         """Start, stop, restart and forget go to the supervisor and name the worker."""
         right = {"worker_id": "w-alpha", "name": "alpha", "state": "running"}
         found = self.successResultOf(self.perform("worker.start", {}, directory="/projects/alpha"))
-        self.assertEqual(found, right)
+        self.assertEqual(found, {**right, "warnings": []})
         for verb in ("stop", "restart", "forget"):
             self.assertEqual(self.successResultOf(self.perform(f"worker.{verb}")), right)
         self.assertEqual(
@@ -258,6 +258,12 @@ class DoingTests(FaceCase):
                 ("forget", "id-alpha"),
             ],
         )
+
+    def test_memory_is_short(self) -> None:
+        """A start that may be too much is done, with a warning."""
+        self.supervisor.short = "memory is short"
+        found = self.successResultOf(self.perform("worker.start", {}, directory="/projects/alpha"))
+        self.assertEqual(found["warnings"], ["memory is short"])
 
     def test_target(self) -> None:
         """By name or by id; others are unknown."""

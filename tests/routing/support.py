@@ -24,11 +24,11 @@ from pitelegram.store.bindings import Bindings
 from pitelegram.store.journal import Journal
 from pitelegram.targets import TelegramTarget
 from pitelegram.testing.bus import a_registration
+from pitelegram.testing.delivery import FakeNotices
 from pitelegram.testing.followers import (
     FakeDaemon,
     FakeExpectation,
     FakeLink,
-    FakeNotices,
     FakePolicy,
     FakeProbe,
     FakeThreads,

@@ -20,7 +20,9 @@ from pitelegram.routing.interfaces import (
     IRegistry,
     IRegistryObserver,
 )
+from pitelegram.store.leadership import Leadership
 from pitelegram.supervisor.interfaces import ISupervisor, WorkerView
+from pitelegram.supervisor.room import MIB
 from pitelegram.testing.supervision import FakeFollower, World
 
 
@@ -59,6 +61,11 @@ class SupervisorCase(SynchronousTestCase):
     def crash(self, code: int | None = 1, signal: int | None = None, pi: bool = False) -> None:
         """The newest worker process ends."""
         self.world.spawner.end(self.world.spawner.workers[-1], code, signal, pi)
+
+    def wait(self, seconds: int) -> None:
+        """Let time pass in small steps, so that one thing can follow another."""
+        for _ in range(seconds):
+            self.world.clock.advance(1)
 
     def restart_daemon(self) -> None:
         """The daemon goes and another takes its place; the processes stay."""
@@ -588,6 +595,34 @@ class StopTests(SupervisorCase):
             ],
         )
 
+    def test_record_of_the_phases(self) -> None:
+        """Each phase of an end, and the end itself, is audited with the time since it began."""
+        view, _ = self.running()
+        self.supervisor.stop(view.spec_id, "operator")
+        self.wait(31)
+        self.crash(None, 9)
+        self.wait(1)
+        lines = Leadership(self.world.database).history(f"spec:{view.spec_id}")
+        phases = [(line["change"].partition(" > ")[2], line["reason"]) for line in lines[2:]]
+        self.assertEqual(
+            [phase for phase, _ in phases],
+            ["draining", "aborting", "closing", "terminating", "killing", "stopped"],
+        )
+        for _, reason in phases[1:]:
+            self.assertRegex(reason, r"; [0-9.]+ s after the end began$")
+        self.assertEqual({line["actor"] for line in lines}, {"operator", "daemon", "policy"})
+
+    def test_memory_is_short(self) -> None:
+        """It is said where the worker starts, what runs already counted; nothing is refused."""
+        self.running()
+        self.assertIsNone(self.supervisor.memory_warning())
+        self.world.free = 900 * MIB
+        other = self.world.home / "other"
+        other.mkdir()
+        self.start(other)
+        (text,) = [text for text in self.texts() if text.startswith("⏳ other")]
+        self.assertIn("memory is short: 900 MiB are free, and one more worker beside the 1", text)
+
 
 class DaemonRestartTests(SupervisorCase):
     """What a new daemon finds."""
@@ -697,6 +732,24 @@ class DaemonRestartTests(SupervisorCase):
         self.ready()
         self.assertEqual(self.state(view), "running")
 
+    def test_choice_has_its_buttons(self) -> None:
+        """The notices of an overdue and of a failed worker carry what can be done."""
+        view, _ = self.running()
+        self.restart_daemon()
+        self.world.clock.advance(61)
+        self.assertEqual(
+            self.world.notices.buttons[-1],
+            [
+                ("♻️ Start anew", f"ptd:r:{view.spec_id}"),
+                ("⏳ Keep waiting", f"ptd:k:{view.spec_id}"),
+            ],
+        )
+        self.ready()
+        self.crash(78)
+        self.world.clock.advance(1)
+        self.assertEqual(self.state(view), "failed")
+        self.assertEqual(self.world.notices.buttons[-1], [("♻️ Retry", f"ptd:r:{view.spec_id}")])
+
     def test_start_anew_instead_of_waiting(self) -> None:
         """Starting anew goes down the ladder first."""
         view, _ = self.running()
@@ -719,6 +772,84 @@ class DaemonRestartTests(SupervisorCase):
         self.crash(0)
         self.world.clock.advance(1)
         self.assertEqual(self.state(view), "stopped")
+
+    def test_no_fresh_budget(self) -> None:
+        """Crashes count beyond the daemon that saw them; so do restarts."""
+        view, _ = self.running()
+        for _ in range(3):
+            self.crash()
+            self.wait(60)
+            self.ready()
+        self.restart_daemon()
+        self.ready()
+        for _ in range(2):
+            self.crash()
+            self.wait(60)
+            self.ready()
+        found = self.supervisor.find(name="project")
+        assert found is not None
+        self.assertEqual((found.state, found.restarts), ("running", 5))
+        self.crash()
+        self.assertEqual(self.state(view), "failed")
+
+    def test_old_crashes_are_forgotten(self) -> None:
+        """What is longer ago than the window counts for nobody."""
+        view, _ = self.running()
+        for _ in range(5):
+            self.crash()
+            self.wait(60)
+            self.ready()
+        self.world.clock.advance(601)
+        self.restart_daemon()
+        self.ready()
+        self.crash()
+        self.wait(1)
+        self.assertEqual(self.state(view), "backoff")
+
+    def test_a_clock_that_was_set_back(self) -> None:
+        """Crashes that seem to lie in the future count as just now, and do not stay for ever."""
+        view, _ = self.running()
+        self.successResultOf(
+            self.world.specs.set_record(view.spec_id, 4, "[9999999999999, 9999999999998]", None)
+        )
+        self.restart_daemon()
+        self.ready()
+        for _ in range(3):
+            self.crash()
+            self.wait(60)
+            self.ready()
+        self.crash()
+        self.assertEqual(self.state(view), "failed")
+
+    def test_failed_stays_failed(self) -> None:
+        """A new daemon shows it with its reason and starts nothing; an operator does."""
+        view, _ = self.running()
+        log = self.world.paths.worker_log(view.binding_key)
+        log.write_text("Pi refuses its arguments\n")
+        self.crash(78)
+        posted = len(self.texts())
+        self.restart_daemon()
+        self.world.clock.advance(600)
+        found = self.supervisor.find(name="project")
+        assert found is not None
+        self.assertEqual(found.state, "failed")
+        self.assertIn("Pi refuses its arguments", found.last_error or "")
+        self.assertEqual((len(self.world.spawner.workers), len(self.texts())), (1, posted))
+        self.successResultOf(self.supervisor.restart(view.spec_id, "operator"))
+        self.ready()
+        self.assertEqual(self.state(view), "running")
+        self.restart_daemon()
+        self.ready()
+        self.assertEqual(self.state(view), "running")
+
+    def test_damaged_record(self) -> None:
+        """A record that cannot be read counts nothing."""
+        view, _ = self.running()
+        for text in ("rubbish", "{}", '["a", null, true]'):
+            self.successResultOf(self.world.specs.set_record(view.spec_id, 0, text, None))
+            self.restart_daemon()
+            self.ready()
+            self.assertEqual(self.state(view), "running")
 
     def test_stopped_stays_stopped(self) -> None:
         """Only what is wanted is started by a new daemon."""

@@ -171,7 +171,9 @@ class Commands(ControlCase):
         self.assertEqual(
             self.command("b", type="set_thinking_level", level="high"), {"level": "high"}
         )
-        self.assertEqual(self.command("c", type="set_model", provider="scripted"), "invalid-command")
+        self.assertEqual(
+            self.command("c", type="set_model", provider="scripted"), "invalid-command"
+        )
         self.assertEqual(
             self.command("d", type="set_model", provider="scripted", modelId="m"),
             {"provider": "scripted", "modelId": "m"},
