@@ -25,11 +25,30 @@ PATIENCE = 4
 """A reader that takes nothing for so many of those is cut off."""
 
 
+class Lines:
+    """Events as they are written: each is looked at once, however many read it."""
+
+    def __init__(self) -> None:
+        self._last: tuple[dict[str, Any], bytes] | None = None
+
+    def of(self, event: dict[str, Any]) -> bytes:
+        """Return an event's line."""
+        if self._last is None or self._last[0] is not event:
+            self._last = event, b"data: " + dumps(outward.event(event)) + b"\n\n"
+        return self._last[1]
+
+
 @implementer(IPushProducer)
 class EventStream:
-    """One reader of C{/v1/events}.  Events that a slow reader cannot take are dropped and counted."""
+    """One reader of C{/v1/events}.  Events that a slow reader cannot take are dropped and counted.
 
-    def __init__(self, request: Request, daemon: IDaemon, clock: IReactorTime) -> None:
+    @param lines: shared by all readers.
+    """
+
+    def __init__(
+        self, request: Request, daemon: IDaemon, clock: IReactorTime, lines: Lines
+    ) -> None:
+        self._lines = lines
         self._request = request
         self._daemon = daemon
         self._open = False
@@ -84,7 +103,7 @@ class EventStream:
         if self._paused:
             self._dropped += 1
             return
-        self._request.write(b"data: " + dumps(outward.event(event)) + b"\n\n")
+        self._request.write(self._lines.of(event))
 
     def _keep_alive(self) -> None:
         if not self._open:

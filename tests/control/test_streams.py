@@ -8,7 +8,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.test.requesthelper import DummyRequest
 
-from pitelegram.control.streams import KEEP_ALIVE, PATIENCE, EventStream
+from pitelegram.control.streams import KEEP_ALIVE, PATIENCE, EventStream, Lines
 from pitelegram.testing.control import FakeDaemon
 
 
@@ -36,7 +36,7 @@ class StreamTests(SynchronousTestCase):
         self.request.channel = Channel()
         self.request.registerProducer = lambda producer, streaming: None
         self.request.unregisterProducer = lambda: None
-        self.stream = EventStream(self.request, self.daemon, self.clock)
+        self.stream = EventStream(self.request, self.daemon, self.clock, Lines())
         self.ended = self.stream.start()
 
     def text(self) -> str:
@@ -81,6 +81,14 @@ class StreamTests(SynchronousTestCase):
         self.text()
         self.daemon.happen({"message": "see /home/bob/x", "fields": {"chat_id": 5, "n": 1}})
         self.assertEqual(self.text(), 'data: {"message":"see [redacted]","fields":{"n":1}}\n\n')
+
+    def test_looked_at_once(self) -> None:
+        """One event has one line for all readers; an equal one that comes later has its own."""
+        lines = Lines()
+        event = {"message": "a"}
+        self.assertIs(lines.of(event), lines.of(event))
+        self.assertIsNot(lines.of(event), lines.of({"message": "a"}))
+        self.assertEqual(lines.of({"message": "b"}), b'data: {"message":"b"}\n\n')
 
     def test_stop(self) -> None:
         """The end leaves no timer and no subscription."""
