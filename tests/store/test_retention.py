@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 import attrs
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
-from twisted.trial.unittest import SynchronousTestCase
+from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from pitelegram.errors import Fenced
+from pitelegram.kernel.deferring import deferred
 from pitelegram.store.bindings import Bindings
+from pitelegram.store.database import Database
 from pitelegram.store.journal import Journal
 from pitelegram.store.leadership import Leadership
 from pitelegram.store.outbox import Outbox
@@ -232,3 +236,55 @@ class RoundTests(RetentionCase):
         self.clock.advance(2 * PERIOD)
         self.assertEqual(len(table.asked), 1)
         self.assertEqual(self.clock.getDelayedCalls(), [])
+
+
+class ThreadTests(TestCase):
+    """On disk, with the writer's own thread."""
+
+    timeout = 30
+
+    @deferred
+    async def test_updates_go_between(self) -> None:
+        """An update that comes in the middle of a long round is stored in its middle, not behind it."""
+        from twisted.internet import reactor
+
+        directory = Path(self.mktemp()).resolve()
+        directory.mkdir(mode=0o700, parents=True)
+        database = Database(directory / "x.sqlite3", "leader", reactor, reactor)
+        database.startService()
+        self.addCleanup(database.stopService)
+        await database.acquire("epoch")
+        await database.write("fill", _fill)
+        journal = Journal(database)
+        retention = Retention(
+            reactor,
+            database,
+            journal,
+            Outbox(database),
+            Bindings(database),
+            Leadership(database),
+        )
+        retention.startService()
+        self.addCleanup(retention.stopService)
+        left = 0
+        for number in range(3):
+            row = Incoming(
+                update_id=number,
+                kind="message",
+                chat_id=1,
+                thread_id=None,
+                message_id=number,
+                callback_id=None,
+                body=b"{}",
+            )
+            await journal.accept(1, [row], number + 1)
+            ((left,),) = database.read("SELECT count(*) FROM messages")
+            self.assertEqual(retention.report()["status"], "never")
+        self.assertGreater(left, 0)
+        await retention.stopService()
+
+
+def _fill(connection: sqlite3.Connection) -> None:
+    connection.executemany(
+        "INSERT INTO messages VALUES (1, ?, 'b', 1, 1)", [(number,) for number in range(3_000)]
+    )
