@@ -8,14 +8,13 @@ from pathlib import Path
 
 from pitelegram.commands.finding import Finding
 from pitelegram.kernel.paths import Paths
-
-MIB = 1024 * 1024
+from pitelegram.supervisor.room import EACH_BYTES, MIB, RESERVE_BYTES, available_bytes
 
 FREE_MIB = 200
 """Free room on the disk below which nothing is safe."""
 
-MEMORY_MIB = 400
-"""Memory that a worker with its Pi takes, roughly."""
+MEMORY_MIB = (EACH_BYTES + RESERVE_BYTES) // MIB
+"""Memory below which the first worker would be warned of."""
 
 
 def disk(paths: Paths, free_bytes: Callable[[Path], int] | None = None) -> Finding:
@@ -33,12 +32,12 @@ def disk(paths: Paths, free_bytes: Callable[[Path], int] | None = None) -> Findi
     return Finding("ok", "disk", text)
 
 
-def memory(available_bytes: Callable[[], int] | None = None) -> Finding:
+def memory(available: Callable[[], int] = available_bytes) -> Finding:
     """Look at the memory that is left for workers."""
-    available = (available_bytes or _available_bytes)() // MIB
-    text = f"{available} MiB available"
-    if available < MEMORY_MIB:
-        cure = f"stop something: a worker and its Pi take some {MEMORY_MIB} MiB"
+    free = available() // MIB
+    text = f"{free} MiB available"
+    if free < MEMORY_MIB:
+        cure = f"stop something: a worker and its Pi may need {EACH_BYTES // MIB} MiB"
         return Finding("warn", "memory", text, cure)
     return Finding("ok", "memory", text)
 
@@ -46,9 +45,3 @@ def memory(available_bytes: Callable[[], int] | None = None) -> Finding:
 def _free_bytes(place: Path) -> int:
     found = os.statvfs(place)
     return found.f_bavail * found.f_frsize
-
-
-def _available_bytes() -> int:
-    import psutil
-
-    return int(psutil.virtual_memory().available)

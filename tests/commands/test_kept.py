@@ -193,7 +193,7 @@ class GroundTests(KeptCase):
         self.assertEqual(memory(lambda: MEMORY_MIB * MIB).level, "ok")
         found = memory(lambda: MEMORY_MIB * MIB - 1)
         self.assertEqual(found.level, "warn")
-        self.assertIn(str(MEMORY_MIB), found.cure)
+        self.assertIn("400 MiB", found.cure)
         self.assertGreater(int(memory().text.split()[0]), 0)
 
 
