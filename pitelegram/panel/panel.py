@@ -82,6 +82,8 @@ class Panel:
             "y": roster.stop,
             "n": roster.restart,
             "k": roster.keep_waiting,
+            "f": roster.ask_fresh,
+            "fx": roster.fresh,
             "l": roster.locate,
             "c": roster.serve,
             "b": lambda _: picker.begin(),

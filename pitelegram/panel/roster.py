@@ -50,6 +50,18 @@ class Roster:
         """Restart or start; the roster is shown again when the new process exists."""
         return self._live(spec_id, "Restarting", self._supervisor.restart)
 
+    async def ask_fresh(self, spec_id: str) -> Reply:
+        """Ask before a start in a new session."""
+        return self._ask(spec_id, "fresh")
+
+    async def fresh(self, spec_id: str) -> Reply:
+        """Start in a new session; the old one stays where it is."""
+
+        def restart(spec_id: str, actor: str) -> Deferred[Any]:
+            return self._supervisor.restart(spec_id, actor, True)
+
+        return self._live(spec_id, "Starting", restart)
+
     async def keep_waiting(self, spec_id: str) -> Reply:
         """Wait on for a worker that lives and does not register."""
         if self._view(spec_id) is None:

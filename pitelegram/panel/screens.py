@@ -135,6 +135,9 @@ def confirm(view: WorkerView, verb: str) -> Screen:
     if verb == "stop":
         text = f"🛑 Stop {view.name}?\n\nIts Thread and its waiting messages stay."
         action = Button("🛑 Stop", f"ptd:y:{view.spec_id}")
+    elif verb == "fresh":
+        text = f"🆕 Start {view.name} in a new session?\n\nIts session file stays where it is."
+        action = Button("🆕 New session", f"ptd:fx:{view.spec_id}")
     else:
         label = restart_label(view)
         text = f"{label} {view.name}?\n\n{RESTART_WORDS[label]}"

@@ -57,7 +57,10 @@ class JournalRow:
 
 @attrs.frozen(kw_only=True)
 class Spec:
-    """The durable wish for a worker in a directory."""
+    """The durable wish for a worker in a directory.
+
+    @ivar fresh: its next start begins a new session, whatever is remembered; not stored.
+    """
 
     spec_id: str
     name: str
@@ -72,6 +75,7 @@ class Spec:
     restarts: int = 0
     crashes: str = "[]"
     failure: str | None = None
+    fresh: bool = False
 
 
 @attrs.frozen(kw_only=True)

@@ -57,8 +57,11 @@ class ISupervisor(Interface):
     def stop(spec_id: str, actor: str, request_id: str | None = None) -> Deferred[WorkerView]:
         """The stop ladder; fires when the process is proven gone."""
 
-    def restart(spec_id: str, actor: str) -> Deferred[WorkerView]:
-        """Stop, then spawn; fires when the new process exists."""
+    def restart(spec_id: str, actor: str, fresh: bool = False) -> Deferred[WorkerView]:
+        """Stop, then spawn; fires when the new process exists.
+
+        C{fresh}: begin a new session, whatever is remembered.
+        """
 
     def forget(spec_id: str, actor: str) -> Deferred[None]:
         """Give up a stopped spec, with its binding, its slot and its files.

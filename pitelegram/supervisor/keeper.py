@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import attrs
 from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.logger import Logger
 from zope.interface import implementer
@@ -44,6 +45,7 @@ class Keeper:
 
     @param others: returns processes that no signal of ours may reach.
     @param changed: called with the view after each transition.
+    @ivar fresh: the next start begins a new session.
     @ivar spawn_id: the spawn that may register, None while there is none.
     """
 
@@ -75,7 +77,7 @@ class Keeper:
         self._attempting: Deferred[Any] | None = None
         self._descent: Descent | None = None
         self._purpose = Purpose.LATE
-        self._closed = False
+        self._closed = self.fresh = False
         self._pause = 0.0
         self._until_ms: int | None = None
         self._last_error: str | None = None
@@ -231,11 +233,10 @@ class Keeper:
         if self.life.state in SETTLED:
             self._settled.keep()
 
-    # --- starting ------------------------------------------------------------------------------------
-
     def _begin_attempt(self) -> None:
         self._made.renew()
-        self.spec = self._parts.specs.get(self.spec.spec_id) or self.spec
+        spec = self._parts.specs.get(self.spec.spec_id) or self.spec
+        self.spec, self.fresh = attrs.evolve(spec, fresh=self.fresh), False
         self._purpose = Purpose.LATE
         self._descent = None
         self._presence.forget()
@@ -327,15 +328,13 @@ class Keeper:
 
     def _fail(self, what: str) -> None:
         self._policy.failed(what)
-        self._voice.failed(self.spawn_id, what)
+        self._voice.failed(self.spawn_id, what, bool(self.view().session_file))
         self.life.receive(Event.BROKEN, "policy", what)
 
     def _close_spawn(self, exit: Exit) -> None:
         if self.spawn_id is not None:
             closing = self._parts.specs.ended(self.spawn_id, exit.words())
             spawn(self._log, "recording an end", closing)
-
-    # --- going down ------------------------------------------------------------------------------------
 
     def _end(self, actor: str, reason: str) -> Deferred[None]:
         """Begin to go down, by the gentlest way there is."""

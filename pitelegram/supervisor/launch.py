@@ -115,7 +115,7 @@ class Launcher:
         if str(real) != spec.directory:
             raise LaunchFailed("the worker's directory is a link to another one now", True)
         environment = pi_environment(self._environ, self._rules())
-        if spec.session_file is not None:
+        if spec.session_file is not None and not spec.fresh:
             home = session_home(self._paths.agent_dir, environment)
             check_session(spec.session_file, home, self._roots)
         return await self._version.check(environment)
@@ -219,7 +219,9 @@ class Launcher:
             arguments += ["--root", str(root)]
         if self._pi_umask is not None:
             arguments += ["--pi-umask", f"{self._pi_umask:o}"]
-        if spec.session_file is not None:
+        if spec.fresh:
+            arguments.append("--fresh")
+        elif spec.session_file is not None:
             arguments += ["--session", spec.session_file]
         return arguments
 

@@ -117,9 +117,10 @@ class Supervisor(Service):
         return keeper.view()
 
     @deferred
-    async def restart(self, spec_id: str, actor: str) -> WorkerView:
+    async def restart(self, spec_id: str, actor: str, fresh: bool = False) -> WorkerView:
         """See L{ISupervisor.restart}."""
         keeper = self._keeper(spec_id)
+        keeper.fresh = fresh
         made = await self._begin(keeper, lambda: keeper.restart(actor, "a restart was asked for"))
         await made
         return keeper.view()

@@ -15,6 +15,7 @@ from pitelegram.supervisor.life import LADDER, State
 REASON_LIMIT = 300
 
 ASK_RESTART = "ptd:r:"
+ASK_FRESH = "ptd:f:"
 KEEP_WAITING = "ptd:k:"
 """Callback data of the panel's buttons, before the spec id."""
 
@@ -76,10 +77,11 @@ class Voice:
         text = f"💥 {self.name} {what}. It is started again in {again} s."
         self._post("ended", spawn_id, text)
 
-    def failed(self, spawn_id: str | None, what: str) -> None:
-        """It ended and waits for an operator."""
+    def failed(self, spawn_id: str | None, what: str, session: bool = False) -> None:
+        """It ended and waits for an operator, who may give up its session, where there is one."""
         retry = ("♻️ Retry", f"{ASK_RESTART}{self._spec_id}")
-        self._post("failed", spawn_id, f"❌ {self.name} {what}.", retry)
+        fresh = [("🆕 New session", f"{ASK_FRESH}{self._spec_id}")] if session else []
+        self._post("failed", spawn_id, f"❌ {self.name} {what}.", retry, *fresh)
 
     def overdue(self, spawn_id: str | None) -> None:
         """It lives but does not register."""

@@ -150,9 +150,9 @@ class FakeSupervisor:
         """See L{ISupervisor.stop}."""
         return self._do("stop", spec_id, self._of(spec_id))
 
-    def restart(self, spec_id: str, actor: str) -> Deferred[WorkerView]:
+    def restart(self, spec_id: str, actor: str, fresh: bool = False) -> Deferred[WorkerView]:
         """See L{ISupervisor.restart}."""
-        return self._do("restart", spec_id, self._of(spec_id))
+        return self._do("restart fresh" if fresh else "restart", spec_id, self._of(spec_id))
 
     def forget(self, spec_id: str, actor: str) -> Deferred[None]:
         """See L{ISupervisor.forget}."""

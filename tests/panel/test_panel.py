@@ -256,6 +256,14 @@ class PressedTests(PanelCase):
         text = self.api.made("editMessageText")[-1].params["text"]
         self.assertIn("⚪ alpha · stopped", text)
 
+    def test_new_session(self) -> None:
+        """A worker whose session cannot be resumed is started in a new one, when confirmed."""
+        _, text = self.pressed("ptd:f:id-beta")
+        self.assertIn("🆕 Start beta in a new session?", text)
+        self.assertEqual(self.supervisor.asked, [])
+        self.pressed("ptd:fx:id-beta")
+        self.assertEqual(self.supervisor.asked, [("restart fresh", "id-beta")])
+
     def test_restart(self) -> None:
         """The same for a restart, whose failure is said on the roster."""
         self.supervisor.outcome = Refusal("outside-roots", "that directory is outside the roots")

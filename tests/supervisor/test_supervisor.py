@@ -752,6 +752,23 @@ class DaemonRestartTests(SupervisorCase):
         self.assertEqual(self.state(view), "failed")
         self.assertEqual(self.world.notices.buttons[-1], [("♻️ Retry", f"ptd:r:{view.spec_id}")])
 
+    def test_new_session_instead(self) -> None:
+        """A failed worker may be started without its session, once; later starts resume again."""
+        view, _ = self.running()
+        self.ready(sessionId="s", sessionFile="/gone/s.jsonl", sessionEntries=3)
+        self.crash(78)
+        self.assertEqual(
+            self.world.notices.buttons[-1],
+            [
+                ("♻️ Retry", f"ptd:r:{view.spec_id}"),
+                ("🆕 New session", f"ptd:f:{view.spec_id}"),
+            ],
+        )
+        self.supervisor.restart(view.spec_id, "operator", True)
+        arguments = self.world.spawner.workers[-1].arguments
+        self.assertIn("--fresh", arguments)
+        self.assertNotIn("--session", arguments)
+
     def test_start_anew_instead_of_waiting(self) -> None:
         """Starting anew goes down the ladder first."""
         view, _ = self.running()
