@@ -6,28 +6,21 @@ the transport was acquired, because its parts carry the epoch.
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable
-from random import Random
 from typing import Any
 
-import attrs
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
-from pitelegram.botapi.interfaces import IBotApi
 from pitelegram.botapi.limits import SendGate, call_in_turn
 from pitelegram.botapi.longpoll import LongPoll
 from pitelegram.bus.leader import BusServer
 from pitelegram.delivery.orphans import Orphans
 from pitelegram.delivery.service import DeliveryService
 from pitelegram.errors import PiTelegramError, Refusal, TelegramError
-from pitelegram.ids import ProcessBirth
-from pitelegram.kernel.birth import is_alive
+from pitelegram.ground import Ground
 from pitelegram.kernel.deferring import deferred, spawn
-from pitelegram.kernel.paths import Paths
 from pitelegram.kernel.services import AsyncMultiService
 from pitelegram.ownership.continuity import Continuity
 from pitelegram.ownership.installation import Installation
@@ -40,7 +33,6 @@ from pitelegram.routing.credentials import Credentials
 from pitelegram.routing.downloads import Downloads
 from pitelegram.routing.inactivity import Inactivity
 from pitelegram.routing.owners import MessageOwners
-from pitelegram.routing.paired import Owner
 from pitelegram.routing.pairing import Pairing
 from pitelegram.routing.places import Places
 from pitelegram.routing.registry import Registry
@@ -50,7 +42,6 @@ from pitelegram.routing.workers import Workers
 from pitelegram.store.attachments import Attachments
 from pitelegram.store.bindings import Bindings
 from pitelegram.store.cleanups import Cleanups
-from pitelegram.store.database import Database
 from pitelegram.store.journal import Journal
 from pitelegram.store.leadership import Leadership
 from pitelegram.store.outbox import Outbox
@@ -70,32 +61,6 @@ RECOVERED = (
     "⚠️ The daemon's store was damaged and has been moved to the recovery directory; a new one was"
     " made. Workers have to be started again, and messages that had not been passed on are lost."
 )
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Ground:
-    """What the leader stands on.
-
-    @ivar secret: the bus secret of this acquisition.
-    @ivar still_fresh: whether this process still owns the transport and was not away.
-    @ivar fatal: ends the process with an exit code and a reason.
-    """
-
-    reactor: Any
-    random: Random
-    paths: Paths
-    database: Database
-    api: IBotApi
-    owner: Owner
-    bot_id: int
-    epoch: str
-    secret: bytes = attrs.field(repr=False)
-    still_fresh: Callable[[], bool]
-    fatal: Callable[[int, str], None]
-    build: str
-    random_bytes: Callable[[int], bytes] = os.urandom
-    monotonic: Callable[[], float] = time.monotonic
-    birth_lives: Callable[[ProcessBirth], bool] = is_alive
 
 
 class LeaderService(AsyncMultiService):
@@ -127,6 +92,7 @@ class LeaderService(AsyncMultiService):
         self.specs = Specs(database)
         self.bindings = Bindings(database)
         self.outbox = Outbox(database)
+        self.cleanups = Cleanups(database)
         self.continuity = Continuity(
             Installation(data=ground.paths.data, random_bytes=ground.random_bytes),
             ground.paths.profile,
@@ -243,6 +209,7 @@ class LeaderService(AsyncMultiService):
             ground.reactor,
             ground.random_bytes,
             Witness(self.specs).check,
+            lambda binding_key: self.cleanups.is_claimed(binding_key),
         )
         self.bus_leader = BusLeader(
             epoch=ground.epoch,
@@ -277,10 +244,12 @@ class LeaderService(AsyncMultiService):
         switches = CleanupSwitches(ground.owner.file, ground.owner.watcher, ground.reactor)
         self.cleanup = Cleanup(
             api=ground.api,
-            store=Cleanups(ground.database),
+            store=self.cleanups,
             bindings=self.bindings,
             observers=self.threads.observers,
             protects=self.inactivity.protects,
+            dismiss=self.threads.dismiss,
+            missing=self.threads.kick,
             fresh_id=lambda: ground.random_bytes(8).hex(),
             now_ms=ground.database.now_ms,
             read_switches=switches.read,
@@ -339,6 +308,7 @@ class LeaderService(AsyncMultiService):
     @deferred
     async def startService(self) -> None:
         """Start everything but the long poll; see L{begin_polling}."""
+        await self.cleanups.interrupted()
         await AsyncMultiService.startService(self)
         spawn(self.log, "the Control Thread", self.threads.ensure(CONTROL_KEY, "daemon", None))
         if self.ground.database.recovered is not None:

@@ -15,6 +15,7 @@ ROWS = (
     ("botapi", "bus", "pi", "store", "ownership", "settings"),
     ("panel", "routing", "threads", "bridge", "delivery"),
     ("supervisor", "worker", "control", "sandbox"),
+    ("ground",),
     ("leader",),
     ("assembly", "daemon"),
     ("cli", "tap", "commands"),

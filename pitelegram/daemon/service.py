@@ -30,6 +30,7 @@ from pitelegram.errors import (
     TelegramError,
     Unauthorized,
 )
+from pitelegram.ground import Ground
 from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.kernel.exits import EXIT_LOST, exit_code
 from pitelegram.kernel.files import set_umask
@@ -37,7 +38,7 @@ from pitelegram.kernel.logs import JsonLinesObserver, RecentEvents, at_level, fo
 from pitelegram.kernel.notify import notify
 from pitelegram.kernel.paths import Paths
 from pitelegram.kernel.redact import SECRETS
-from pitelegram.leader import Ground, LeaderService
+from pitelegram.leader import LeaderService
 from pitelegram.ownership.continuity import host_id
 from pitelegram.ownership.ownership import Ownership, check
 from pitelegram.routing.paired import Owner

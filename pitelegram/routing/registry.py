@@ -14,7 +14,7 @@ from zope.interface import implementer
 from pitelegram.bus.interfaces import IFollowerLink
 from pitelegram.errors import BusBadRequest, BusError, Refusal, StaleGeneration
 from pitelegram.ids import ProcessBirth
-from pitelegram.kernel.deferring import deferred, spawn
+from pitelegram.kernel.deferring import deferred, sleep, spawn
 from pitelegram.kernel.keyed import KeyedLock
 from pitelegram.ownership.continuity import without_stable_keys
 from pitelegram.routing.claims import Claim, check_claim, check_replacement, is_rival
@@ -32,6 +32,11 @@ from pitelegram.threads.interfaces import IThreads
 
 HEARTBEAT_MS = 1_000
 STALE_MS = 15_000
+
+CLAIM_PATIENCE = 3.0
+"""Seconds that a registration waits for the deletion of its Thread to end."""
+
+LOOK_SECONDS = 0.1
 
 
 @implementer(IFollower)
@@ -60,6 +65,7 @@ class Registry:
 
     @param places: the picture of the bindings; it is thrown away when a binding is made.
     @param random_bytes: for generations, worker ids and binding keys.
+    @param claimed: whether the Thread of a binding is being deleted just now.
     @param witness: raises for a follower that is not the process made for its spec.
     """
 
@@ -71,6 +77,7 @@ class Registry:
     _clock: IReactorTime
     _random_bytes: Callable[[int], bytes] = attrs.field(repr=False)
     _witness: Callable[[Claim, dict[str, Any]], None]
+    _claimed: Callable[[str], bool] = lambda binding_key: False
     _live: dict[str, Follower] = attrs.field(factory=dict, init=False)
     _by_link: dict[IFollowerLink, Follower] = attrs.field(factory=dict, init=False)
     _observers: list[IRegistryObserver] = attrs.field(factory=list, init=False)
@@ -192,6 +199,10 @@ class Registry:
             self._remove(follower)
 
     async def _ensure(self, binding_key: str, claim: Claim) -> None:
+        for _ in range(int(CLAIM_PATIENCE / LOOK_SECONDS)):
+            if not self._claimed(binding_key):
+                break
+            await sleep(self._clock, LOOK_SECONDS)
         try:
             await self._threads.ensure(binding_key, claim.kind, claim.directory)
         except Refusal as refusal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 from collections.abc import Sequence
 
@@ -32,7 +33,7 @@ class Pickers:
     def show(self, directories: Sequence[str]) -> Deferred[None]:
         """Remember directories whose tokens are about to be shown; old ones are forgotten."""
         now = self._database.now_ms()
-        rows = [(token_of(each), each, now) for each in directories]
+        rows = [(token_of(each), os.fsencode(each), now) for each in directories]
 
         def work(connection: sqlite3.Connection) -> None:
             connection.executemany(
@@ -45,10 +46,9 @@ class Pickers:
     def directory(self, token: str) -> str | None:
         """Return the directory that a token stands for, None when it is forgotten."""
         rows = self._database.read("SELECT directory FROM pickers WHERE token = ?", (token,))
-        return rows[0]["directory"] if rows else None
+        return os.fsdecode(rows[0]["directory"]) if rows else None
 
 
 def token_of(directory: str) -> str:
     """Return the token of a directory."""
-    data = directory.encode("utf-8", "surrogateescape")
-    return hashlib.sha256(data).hexdigest()[:TOKEN_LENGTH]
+    return hashlib.sha256(os.fsencode(directory)).hexdigest()[:TOKEN_LENGTH]

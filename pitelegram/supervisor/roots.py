@@ -38,6 +38,8 @@ class Roots:
         """
         if not directory.startswith("/") or "\0" in directory:
             raise Refusal("not-a-directory", "give the absolute path of a directory")
+        if not is_text(os.path.realpath(directory)):
+            raise Refusal("not-a-directory", "that directory's name is not UTF-8; rename it first")
         real = Path(os.path.realpath(directory))
         if not self.contains(real):
             raise Refusal(
@@ -50,14 +52,17 @@ class Roots:
     def children(self, directory: Path) -> list[Path]:
         """Return the directories in C{directory} that a picker may show, by name.
 
-        Hidden ones and links that lead out of the roots are left out; what cannot be read is empty.
+        Hidden ones, names that are no text, and links that lead out of the roots are left out; what
+        cannot be read is empty.
         """
         try:
             with os.scandir(directory) as entries:
                 names = [
                     entry.name
                     for entry in entries
-                    if not entry.name.startswith(".") and _is_directory(entry)
+                    if not entry.name.startswith(".")
+                    and is_text(entry.name)
+                    and _is_directory(entry)
                 ]
         except OSError:
             return []
@@ -106,6 +111,15 @@ def _session_directory(line: bytes) -> str | None:
         return None
     directory = header.get("cwd")
     return directory if isinstance(directory, str) and directory else None
+
+
+def is_text(name: str) -> bool:
+    """Whether a file name is UTF-8: others cannot be stored, shown or passed on."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:

@@ -255,4 +255,8 @@ class FakeThreads:
 
     def reassign(self, binding_key: str, chat_id: int, thread_id: int | None) -> Deferred[bool]:
         """See L{IThreads.reassign}."""
-        return succeed(False)
+        binding = self.bindings.get(binding_key)
+        if binding is None:
+            return succeed(False)
+        before = None if binding.chat_id is None else (binding.chat_id, binding.thread_id)
+        return self.bindings.set_target(binding_key, chat_id, thread_id, before)

@@ -15,9 +15,10 @@ from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
 from pitelegram.bus.follower import BusClient
+from pitelegram.ground import Ground
 from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.kernel.paths import Paths
-from pitelegram.leader import Ground, LeaderService
+from pitelegram.leader import LeaderService
 from pitelegram.panel.interfaces import IStatusSource
 from pitelegram.routing.interfaces import IBindingPolicy, IExpectation
 from pitelegram.routing.paired import Owner

@@ -33,6 +33,8 @@ class Cleanup:
     again right before the call.  A registration that comes meanwhile gets no Thread that is claimed.
 
     @param protects: see L{Protects}.
+    @param dismiss: nobody wants a Thread for that binding, until somebody asks for one again.
+    @param missing: looks for bindings that want a Thread and have none.
     @param read_switches: reads the switches from the file.
     @param write_switch: flips one in the file and fires with them.
     """
@@ -42,6 +44,8 @@ class Cleanup:
     bindings: IBindings
     observers: Observers
     protects: Protects
+    dismiss: Callable[[str], None]
+    missing: Callable[[], None]
     fresh_id: Callable[[], str]
     now_ms: Callable[[], int]
     read_switches: Callable[[], Switches]
@@ -117,6 +121,7 @@ class Cleanup:
             return False
         reason = self.protects(item.binding_key)
         if reason is None:
+            self.dismiss(item.binding_key)
             reason = await self._call(item)
         if reason is not None:
             await self.store.blocked(item, reason)
@@ -125,6 +130,7 @@ class Cleanup:
         if await self.store.deleted(item):
             old = TelegramTarget(item.chat_id, item.thread_id)
             self.observers.tell(item.binding_key, None, old, "deleted")
+            self.missing()
         return True
 
     async def _call(self, item: Inactive) -> str | None:

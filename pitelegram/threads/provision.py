@@ -216,6 +216,10 @@ class Threads(Service):
         spawn(self.log, "renaming a Thread", self._rename(binding_key))
         return True
 
+    def dismiss(self, binding_key: str) -> None:
+        """Make no Thread for a binding until L{ensure} is called for it again."""
+        self._wanted.pop(binding_key, None)
+
     @deferred
     async def forget(self, binding_key: str) -> None:
         """Remove a binding; see L{IThreads.forget}."""

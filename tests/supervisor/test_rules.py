@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -13,10 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
+from zope.interface.verify import verifyObject
 
 from pitelegram.errors import LaunchFailed, Refusal
 from pitelegram.ids import ProcessBirth
 from pitelegram.kernel.birth import process_birth
+from pitelegram.panel.interfaces import IDirectories
+from pitelegram.supervisor.directories import Directories
 from pitelegram.supervisor.environment import EnvironmentRules, pi_environment, worker_environment
 from pitelegram.supervisor.life import LADDER, TRANSITIONS, Event, Life, State
 from pitelegram.supervisor.names import worker_name
@@ -85,6 +89,32 @@ class RootsTests(SynchronousTestCase):
             ("", False),
         ):
             self.assertEqual(self.roots.contains(self.base / name), inside, name)
+
+    def test_names_that_are_no_text(self) -> None:
+        """They are neither shown nor started in."""
+        strange = os.fsencode(self.base / "root") + b"/\xff"
+        os.mkdir(strange)
+        names = [path.name for path in self.roots.children(self.base / "root")]
+        self.assertNotIn(os.fsdecode(b"\xff"), names)
+        with self.assertRaises(Refusal) as caught:
+            self.roots.resolve(os.fsdecode(strange))
+        self.assertEqual(caught.exception.code, "not-a-directory")
+        str(caught.exception).encode()
+
+    def test_directories(self) -> None:
+        """What the picker sees: roots that exist, the way up to them, recent ones that may be used."""
+        used = [str(self.base / name) for name in ("outside", "root/gone", "root/a", "root2")]
+        directories = Directories(self.roots, lambda: used)
+        self.assertTrue(verifyObject(IDirectories, directories))
+        root = str(self.base / "root")
+        self.assertEqual(directories.roots(), [root, str(self.base / "root2")])
+        self.assertEqual(directories.recent(5), [f"{root}/a", str(self.base / "root2")])
+        self.assertEqual(directories.recent(1), [f"{root}/a"])
+        self.assertEqual(directories.parent(f"{root}/a"), root)
+        self.assertIsNone(directories.parent(root))
+        self.assertIsNone(directories.parent("/"))
+        self.assertEqual(directories.resolve(f"{root}/in"), str(self.base / "root2"))
+        self.assertIn(f"{root}/a", directories.children(root))
 
     def test_children(self) -> None:
         """Directories by name, links that stay inside; hidden ones, files and links out are left out."""

@@ -44,7 +44,7 @@ CREATE TABLE choosers (
 -- Directories behind the picker's buttons.
 CREATE TABLE pickers (
     token TEXT PRIMARY KEY,
-    directory TEXT NOT NULL,
+    directory BLOB NOT NULL,
     at_ms INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX pickers_age ON pickers (at_ms);
