@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-SLOW = ("commands", "packaging", "integration", "system")
-"""Packages of tests that start daemons, browsers and installations; they run last."""
+SLOW = ("fuzz", "commands", "packaging", "integration", "system")
+"""Packages of tests that take long, or start daemons, browsers and installations; they run last."""
 
 WAITING = ("system",)
 """Of these, packages whose tests mostly wait: two run at a time."""
