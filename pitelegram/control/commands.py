@@ -11,7 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 import attrs
-from twisted.internet.defer import CancelledError, Deferred, TimeoutError, maybeDeferred
+from twisted.internet.defer import (
+    CancelledError,
+    Deferred,
+    DeferredList,
+    TimeoutError,
+    maybeDeferred,
+)
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
@@ -220,25 +226,27 @@ class CommandDesk:
         )
         try:
             self.daemon.check(request.action, subject)
-            if not await self.commands.reserve(claim):
-                return answers.pending(request)  # somebody took it over, or took it, just now
+            # Asked for together, so that both share one commit; the second is nothing unless the
+            # first succeeded.
+            reserving = self.commands.reserve(claim)
+            starting = self.commands.send_started(request_id, claim.fingerprint, owner)
+            outcomes = await DeferredList([reserving, starting], consumeErrors=True)
         except Refusal as refusal:
             return answers.unavailable(request, str(refusal), refusal.code)
-        except PiTelegramError as error:
-            return answers.unavailable(request, str(error))
-        try:
-            ours = await self.commands.send_started(request_id, claim.fingerprint, owner)
-        except PiTelegramError as error:
-            return await self._start_failed(request, owner, error)
-        if not ours:
-            return answers.pending(request)
+        for succeeded, outcome in outcomes:
+            if not succeeded:
+                return await self._start_failed(request, owner, outcome.value)
+        if not all(outcome for _, outcome in outcomes):
+            return answers.pending(request)  # somebody took it over, or took it, just now
         perform = self.daemon.perform
         return await self._finish(
             request, lambda: perform(request.action, subject, request.args, request_id)
         )
 
     async def _start_failed(self, request: Request, owner: str, error: Exception) -> Envelope:
-        """The commit of C{send_started} failed: only the row itself tells whether it is there."""
+        """A commit failed: only the row itself tells how far it got."""
+        if not isinstance(error, PiTelegramError):
+            raise error
         known = self.commands.find(request.request_id or "")
         if known is not None and known.state != "reserved":
             return answers.uncertain(request)
