@@ -29,6 +29,9 @@ PATIENCE = 60.0
 
 LOOK_SECONDS = 0.25
 
+UNASKED = ("decision_not_pending", "invalid_selection")
+"""Refused before the worker is asked: of what it did the first time that tells nothing."""
+
 RESTING = ("stopped", "failed")
 
 THREADS = ("threads.review", "threads.delete_reviewed")
@@ -172,6 +175,8 @@ class Deeds:
             try:
                 return await self._operate(view, action, request_id, args)
             except Refusal as refusal:
+                if refusal.code in UNASKED:
+                    break
                 if refusal.code != "backend_unavailable":
                     raise
             except LinkLost:

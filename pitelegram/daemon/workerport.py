@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred, fail
 from zope.interface import implementer
 
 from pitelegram.bus.interfaces import IFollowerLink
-from pitelegram.errors import Refusal
+from pitelegram.errors import NobodyKnows, Refusal
 from pitelegram.kernel.deferring import deferred
 from pitelegram.pi.port import IWorkerControlPort
 
@@ -89,7 +89,12 @@ class BusPort:
 
     @deferred
     async def _ask(self, request_id: str, **command: Any) -> dict[str, Any]:
-        result = await self._link().control(request_id, command)
+        try:
+            result = await self._link().control(request_id, command)
+        except Refusal as refusal:
+            if refusal.fields.get("uncertain") is True:
+                raise NobodyKnows() from None
+            raise
         return result if isinstance(result, dict) else {"result": result}
 
 

@@ -22,7 +22,8 @@ class IWorkerControlPort(Interface):
     Every method fires with a dict.  It fails with L{pitelegram.errors.Refusal}, C{code} one of
     C{invalid-command}, C{command-too-large}, C{unsupported}, C{cancelled} (Pi or an extension said
     no), C{execution-failed}, C{request-id-collision}, C{backend-unavailable} (nobody could be asked;
-    nothing was done), or with another L{pitelegram.errors.PiTelegramError} when nobody can tell.
+    nothing was done), or with another L{pitelegram.errors.PiTelegramError} when nobody can tell.  Beside
+    Pi, and on the wire, that last one is C{execution-failed} with the field C{uncertain}.
     """
 
     def prompt(request_id: str, message: str) -> Deferred[dict[str, Any]]:

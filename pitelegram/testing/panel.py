@@ -121,7 +121,10 @@ class FakeSupervisor:
     @ivar asked: C{(verb, what)} in order.
     @ivar short: the memory warning.
     @ivar outcome: what the next action ends with: None for the view, an exception, or a Deferred.
+    @ivar no_session: why no session may be used, None while each may.
     """
+
+    no_session: Exception | None = None
 
     def __init__(self, *views: WorkerView) -> None:
         self.directories = FakeDirectories()
@@ -168,6 +171,8 @@ class FakeSupervisor:
 
     def session_file(self, ref: str) -> str:
         """See L{ISupervisor.session_file}."""
+        if self.no_session is not None:
+            raise self.no_session
         return f"/sessions/{ref}"
 
     def views(self) -> list[WorkerView]:

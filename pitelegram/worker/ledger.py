@@ -23,11 +23,17 @@ def fingerprint(command: dict[str, Any]) -> str:
     return hashlib.sha256(canonical(command)).hexdigest()
 
 
+def unknown_outcome(words: str = UNKNOWN_OUTCOME) -> Refusal:
+    """Return the refusal that proves nothing; the field C{uncertain} tells it from the others."""
+    return Refusal("execution-failed", words, uncertain=True)
+
+
 class Ledger:
     """Runs each request id once.
 
     The same id with the same command gives the same result, refusals included; with another command
-    it is C{request-id-collision}.  One that a killed worker had begun is C{execution-failed}.
+    it is C{request-id-collision}.  One that a killed worker had begun, or of which Pi
+    took the answer with it, is C{execution-failed} with C{uncertain}: no proof that nothing was done.
     """
 
     _log = Logger()
@@ -53,7 +59,7 @@ class Ledger:
         if known is not None:
             _same(known["fingerprint"], print_)
             if known["state"] != "finished":
-                raise Refusal("execution-failed", UNKNOWN_OUTCOME)
+                raise unknown_outcome()
             return _opened(known["result"])
         done: OneShot[dict[str, Any]] = OneShot()
         self._running[request_id] = print_, done
@@ -62,7 +68,7 @@ class Ledger:
             result = await self._execute(work)
             await self._inbox.ledger_finish(request_id, result)
         except BaseException:
-            done.fire(Refusal("execution-failed", UNKNOWN_OUTCOME).as_json())
+            done.fire(unknown_outcome().as_json())
             raise
         finally:
             del self._running[request_id]
@@ -79,9 +85,7 @@ class Ledger:
         except PiRefused as error:
             return Refusal("execution-failed", str(error)).as_json()
         except PiGone as error:
-            return Refusal(
-                "execution-failed", f"nobody can tell whether it was done: {error}"
-            ).as_json()
+            return unknown_outcome(f"nobody can tell whether it was done: {error}").as_json()
         except (ValueError, TypeError) as error:
             return Refusal("invalid-command", str(error)).as_json()
 
@@ -93,7 +97,7 @@ def _same(before: str, now: str) -> None:
 
 def _opened(result: dict[str, Any] | None) -> Any:
     if not result:
-        raise Refusal("execution-failed", UNKNOWN_OUTCOME)
+        raise unknown_outcome()
     if result.get("ok") is True:
         return result.get("result")
     error = dict(result["error"])

@@ -414,6 +414,28 @@ class SettlingTests(FaceCase):
         self.connect(Refusal("execution-failed", "no"))
         self.failureResultOf(self.settle("worker.abort"), Refusal)
 
+    def test_worker_cannot_tell(self) -> None:
+        """What a worker began and did not see the end of is no refusal, at once or later."""
+        self.connect(Refusal("execution-failed", "nobody can tell", uncertain=True))
+        self.failureResultOf(self.settle("worker.compact"), NobodyKnows)
+        self.failureResultOf(self.perform("worker.compact"), NobodyKnows)
+
+    def test_question_that_is_closed(self) -> None:
+        """An option that was named by its number cannot be asked about any more: perhaps it was given."""
+        link = self.connect({"dialogs": []})
+        asking = self.settle("worker.answer", dialog_ref="d1", option=1)
+        self.failureResultOf(asking, NobodyKnows)
+        self.assertEqual(link.asked, [("state", {"type": "get_state"})])
+
+    def test_session_that_is_gone(self) -> None:
+        """A session file that went after it was switched to proves nothing."""
+        self.connect({})
+        self.supervisor.no_session = Refusal(
+            "invalid_selection", "there is no session of that name"
+        )
+        asking = self.settle("worker.switch_session", session_ref="gone.jsonl")
+        self.failureResultOf(asking, NobodyKnows)
+
     def test_nobody(self) -> None:
         """A stopped worker, or one that is forgotten, cannot be asked."""
         for subject in ("spec:id-beta", "spec:id-gone"):

@@ -217,7 +217,23 @@ class Commands(ControlCase):
         self.rig.crash()
         self.rig.start()
         self.assertEqual(self.command("r", type="compact"), "execution-failed")
+        self.assertTrue(self._is_uncertain("r", type="compact"))
         self.assertEqual(self.rig.host.commands, [])
+
+    def test_only_an_unknown_outcome_is_uncertain(self) -> None:
+        """Without Pi's answer nobody can tell, now and later; what Pi refused was certainly not done."""
+        self.started()
+        errors = (PiGone("Pi ended"), PiRefused("no"), PiCancelled("cancelled"))
+        for error, uncertain in zip(errors, (True, False, False), strict=True):
+            self._fail_with(error)
+            for _ in range(2):
+                found = self._is_uncertain(type(error).__name__, type="compact")
+                self.assertIs(found, uncertain, error)
+
+    def _is_uncertain(self, request_id: str, **command: Any) -> bool:
+        asking = self.rig.parts.follower.control(request_id, command)
+        self.rig.run()
+        return self.failureResultOf(asking, Refusal).value.fields.get("uncertain", False)
 
     def test_repeat_while_it_runs(self) -> None:
         """It waits for the first one's result."""
