@@ -306,7 +306,7 @@ class Keeper:
 
     def _ended_unasked(self, exit: Exit) -> None:
         cause = self._parts.launcher.last_words(self.spec)
-        words = exit.words() if cause is None else f"{exit.words()}: {cause}"
+        words = redact_public(f"{exit.words()}: {cause}" if cause else exit.words(), 500)
         self._last_error = words
         if self.lock_free():
             self._close_spawn(exit)

@@ -29,10 +29,12 @@ def worker_view(
     """Put together what is known; processes are named only while one may live.
 
     @param follower: its live registration, or None.
+    @param last_error: redacted already: it may be asked for many times.
     """
     reported = follower.state if follower is not None else {}
     alive = state not in RESTING
-    error = last_error or reported.get("lastError")
+    told = reported.get("lastError")
+    error = last_error or (redact_public(str(told), ERROR_LIMIT) if told else None)
     queued, activity = reported.get("queued"), reported.get("activity")
     return WorkerView(
         spec_id=spec.spec_id,
@@ -47,6 +49,6 @@ def worker_view(
         pid=process.pid if alive and process is not None else None,
         pi_pid=pi.pid if alive and pi is not None else None,
         session_file=session_file or spec.session_file,
-        last_error=redact_public(str(error), ERROR_LIMIT) if error else None,
+        last_error=error,
         until_ms=until_ms if state is State.BACKOFF else None,
     )
