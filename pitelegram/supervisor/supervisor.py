@@ -61,6 +61,7 @@ class Supervisor(Service):
         self._keepers: dict[str, Keeper] = {}
         self._observers: list[Callable[[WorkerView], None]] = []
         self._starting: set[str] = set()
+        self._naming: set[str] = set()
         self._loaded = False
         self._minute: Any = None
 
@@ -235,14 +236,24 @@ class Supervisor(Service):
             await self._threads.ensure(keeper.binding_key, "managed", real)
             return keeper
         spec_id = spec_id or self._parts.new_id()
-        taken = {known.name for known in specs.list()}
-        spec = await specs.create(spec_id, worker_name(self._roots.resolve(real), taken), real)
+        spec = await self._create(spec_id, real)
         try:
             await self._threads.ensure(managed_binding(spec_id), "managed", real)
         except Refusal:
             await specs.forget(spec_id)
             raise
         return self._keep(spec)
+
+    async def _create(self, spec_id: str, real: str) -> Spec:
+        """Make a spec under a name that no other has, or is about to get."""
+        specs = self._parts.specs
+        taken = {known.name for known in specs.list()} | self._naming
+        name = worker_name(self._roots.resolve(real), taken)
+        self._naming.add(name)
+        try:
+            return await specs.create(spec_id, name, real)
+        finally:
+            self._naming.discard(name)
 
     async def _begin(
         self,

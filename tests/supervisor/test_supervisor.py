@@ -20,10 +20,33 @@ from pitelegram.routing.interfaces import (
     IRegistry,
     IRegistryObserver,
 )
+from pitelegram.store.database import Database
 from pitelegram.store.leadership import Leadership
+from pitelegram.store.rows import Spec
+from pitelegram.store.specs import Specs
 from pitelegram.supervisor.interfaces import ISupervisor, WorkerView
 from pitelegram.supervisor.room import MIB
 from pitelegram.testing.supervision import FakeFollower, World
+
+
+class SlowSpecs(Specs):
+    """A store that is slow to make specs: they wait for L{go}."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._waiting: list[Deferred[None]] = []
+
+    def create(self, spec_id: str, name: str, directory: str) -> Deferred[Spec]:
+        """See L{Specs.create}."""
+        turn: Deferred[None] = Deferred()
+        self._waiting.append(turn)
+        return turn.addCallback(lambda _: Specs.create(self, spec_id, name, directory))
+
+    def go(self) -> None:
+        """Make those that wait."""
+        waiting, self._waiting = self._waiting, []
+        for turn in waiting:
+            turn.callback(None)
 
 
 class SupervisorCase(SynchronousTestCase):
@@ -241,6 +264,19 @@ class StartTests(SupervisorCase):
         other.mkdir(parents=True)
         self.start()
         self.assertEqual(self.start(other).name, "b-project")
+
+    def test_names_at_the_same_time(self) -> None:
+        """Two of one name that are started at once, before either is stored, get different names too."""
+        other = self.world.home / "b" / "project"
+        other.mkdir(parents=True)
+        self.world.specs = slow = SlowSpecs(self.world.database)
+        self.restart_daemon()
+        both = [self.supervisor.start(str(d), "operator") for d in (self.world.project, other)]
+        for waiting in both:
+            self.assertNoResult(waiting)
+        slow.go()
+        names = [self.successResultOf(each).name for each in both]
+        self.assertEqual(names, ["project", "b-project"])
 
 
 class CrashTests(SupervisorCase):
