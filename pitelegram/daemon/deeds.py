@@ -32,6 +32,9 @@ LOOK_SECONDS = 0.25
 UNASKED = ("decision_not_pending", "invalid_selection")
 """Refused before the worker is asked: of what it did the first time that tells nothing."""
 
+PASSING = ("backend_unavailable", "stale_target")
+"""Refusals of a worker that is on its way back."""
+
 RESTING = ("stopped", "failed")
 
 THREADS = ("threads.review", "threads.delete_reviewed")
@@ -177,7 +180,7 @@ class Deeds:
             except Refusal as refusal:
                 if refusal.code in UNASKED:
                     break
-                if refusal.code != "backend_unavailable":
+                if refusal.code not in PASSING:
                     raise
             except LinkLost:
                 pass  # its successor is asked, or it itself on its next connection

@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred, fail
 from zope.interface import implementer
 
 from pitelegram.bus.interfaces import IFollowerLink
-from pitelegram.errors import NobodyKnows, Refusal
+from pitelegram.errors import NobodyKnows, Refusal, StaleGeneration
 from pitelegram.kernel.deferring import deferred
 from pitelegram.pi.port import IWorkerControlPort
 
@@ -95,6 +95,11 @@ class BusPort:
             if refusal.fields.get("uncertain") is True:
                 raise NobodyKnows() from None
             raise
+        except StaleGeneration:
+            # The worker looks at the generation before anything else.
+            raise Refusal(
+                "stale_target", "the worker registered anew just now; ask again"
+            ) from None
         return result if isinstance(result, dict) else {"result": result}
 
 

@@ -378,6 +378,19 @@ class ForwardTests(Session):
             ],
         )
 
+    def test_control_of_another_registration(self) -> None:
+        """Nothing is executed that is meant for another instance or generation."""
+        link = self.start()
+        right = link.registration
+        for key in ("instanceId", "registrationGeneration"):
+            link.registration = {**right, key: "other"}
+            self.failure(link.control("r", {"type": "abort"}), errors.StaleGeneration)
+            self.failure(link.shutdown("abort", 5000), errors.StaleGeneration)
+            moving = link.replace_target({"chatId": 1}, None, "moved")
+            self.failure(moving, errors.StaleGeneration)
+        link.registration = right
+        self.assertEqual([call[0] for call in self.follower.calls], ["registered"])
+
     def test_control_refused(self) -> None:
         """A refusal crosses with its code and fields."""
         link = self.start()

@@ -14,7 +14,7 @@ from pitelegram.control.interfaces import IDaemon, Subject
 from pitelegram.control.requests import ACTIONS
 from pitelegram.daemon.face import Face
 from pitelegram.daemon.operations import OPERATIONS
-from pitelegram.errors import LinkLost, NobodyKnows, Refusal
+from pitelegram.errors import LinkLost, NobodyKnows, Refusal, StaleGeneration
 from pitelegram.ids import ProcessBirth
 from pitelegram.kernel.deferring import deferred
 from pitelegram.kernel.logs import RecentEvents
@@ -352,6 +352,11 @@ class DoingTests(FaceCase):
         self.connect(LinkLost("no answer"))
         self.failureResultOf(self.perform("worker.prompt", text="hi"), LinkLost)
 
+    def test_registered_anew(self) -> None:
+        """A worker that refuses what was meant for its former registration has done nothing."""
+        self.connect(StaleGeneration("meant for another registration"))
+        self.refused("stale_target", "worker.prompt", text="hi")
+
     @deferred
     async def test_outbox_retry(self) -> None:
         """A parked delivery goes again; an unknown key, or one that is on its way, is refused."""
@@ -447,6 +452,15 @@ class SettlingTests(FaceCase):
         asking = self.settle("worker.abort")
         self.assertNoResult(asking)
         self.connect({"aborted": True})
+        self.assertEqual(await asking, {"aborted": True})
+
+    @deferred
+    async def test_asked_again_after_it_registered_anew(self) -> None:
+        """What was meant for its former registration is asked once more."""
+        link = self.connect(StaleGeneration("meant for another registration"))
+        asking = self.settle("worker.abort")
+        self.assertEqual((len(link.asked), asking.called), (1, False))
+        link.answer = {"aborted": True}
         self.assertEqual(await asking, {"aborted": True})
 
     @deferred

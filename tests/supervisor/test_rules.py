@@ -165,6 +165,15 @@ class RootsTests(SynchronousTestCase):
             self.assertTrue(error.permanent, bad)
 
 
+SESSION_VARIABLES = (
+    "PI_SESSION_ID",
+    "PI_SESSION_FILE",
+    "PI_PROVIDER",
+    "PI_MODEL",
+    "PI_REASONING_LEVEL",
+)
+
+
 class EnvironmentTests(SynchronousTestCase):
     """What a worker inherits."""
 
@@ -212,6 +221,17 @@ class EnvironmentTests(SynchronousTestCase):
                 "PI_TELEGRAM_WORKER_MARK": "spawn",
             },
         )
+
+    def test_another_pis_session(self) -> None:
+        """Session and model of the Pi from whose shell all was started never go in, whatever lets them."""
+        foreign = dict.fromkeys(SESSION_VARIABLES, "x")
+        rules = self.rules(pass_env=("*",), extra=foreign)
+        for result in (
+            pi_environment({**foreign, "PI_OFFLINE": "1"}, rules),
+            worker_environment({**foreign, "PI_OFFLINE": "1"}, rules, "demo", "spawn"),
+        ):
+            self.assertEqual(set(result) & set(foreign), set())
+            self.assertEqual(result["PI_OFFLINE"], "1")
 
     def test_configured(self) -> None:
         """C{passEnv} lets more in, C{workers.env} adds and wins."""

@@ -681,6 +681,29 @@ class DaemonRestartTests(SupervisorCase):
         self.assertEqual(len(self.world.spawner.workers), 1)
         self.assertEqual(self.texts().count("✅ project is ready."), 1)
 
+    def test_ended_before_anybody_registered(self) -> None:
+        """What is wanted outlives daemons that saw no worker: each is adopted, or resumed, by the next."""
+        other = self.world.home / "b" / "project"
+        other.mkdir(parents=True)
+        session = self.world.paths.pi_sessions / "s.jsonl"
+        session.parent.mkdir(parents=True, exist_ok=True)
+        session.write_text(json.dumps({"type": "session", "cwd": str(self.world.project)}) + "\n")
+        views = [self.start()]
+        self.ready(sessionId="s", sessionFile=str(session))
+        views.append(self.start(other))
+        first, second = self.world.spawner.workers
+        for _ in range(2):
+            self.restart_daemon()
+            self.assertEqual([self.state(view) for view in views], ["adopting", "adopting"])
+        self.successResultOf(self.supervisor.stopService())
+        for worker in (first, second):
+            self.world.spawner.end(worker, None, 9)
+        self.restart_daemon()
+        self.assertEqual([self.state(view) for view in views], ["spawning", "spawning"])
+        lines = [worker.arguments for worker in self.world.spawner.workers[2:]]
+        resumed = {line[line.index("--name") + 1]: str(session) in line for line in lines}
+        self.assertEqual(resumed, {"project": True, "b-project": False})
+
     def test_end_of_an_adopted_worker(self) -> None:
         """The end of a worker that is not our child is seen and counts as a crash."""
         view, _ = self.running()
