@@ -48,13 +48,15 @@ class OneProfile(SystemCase):
 
     @deferred
     async def exits_with_4(self, verb: str) -> None:
-        """Another daemon ends at once and names the first."""
+        """Another daemon ends at once and names the first; nothing in the store says it was there."""
         daemon = self.system.daemon
         assert daemon is not None
+        epoch = self.rows("SELECT epoch, acquired_ms FROM leader")
         done = await self.system.cli(verb)
         self.assertEqual(done.code, 4, done.out + done.err)
         self.assertIn(str(daemon.pid), done.out + done.err)
         self.assertFalse(daemon.finished.fired)
+        self.assertEqual(self.rows("SELECT epoch, acquired_ms FROM leader"), epoch)
 
     @deferred
     async def test_two_at_the_same_moment(self) -> None:
