@@ -30,7 +30,7 @@ READY_SECONDS = 60.0
 
 STOP_SECONDS = 60.0
 
-_BOOT = (
+BOOT = (
     "import sys; sys.path[:] = [p for p in sys.path if p];"
     " from pitelegram.cli import main; sys.exit(main())"
 )
@@ -66,7 +66,7 @@ class Starting:
         self,
         resolved: Mapping[str, Any],
         seconds: float = READY_SECONDS,
-        program: Sequence[str] = (sys.executable, "-c", _BOOT),
+        program: Sequence[str] = (sys.executable, "-c", BOOT),
     ) -> None:
         self._resolved = resolved
         self._seconds = seconds
@@ -78,7 +78,7 @@ class Starting:
         from pitelegram.kernel.files import ensure_private_dir
 
         ensure_private_dir(self._paths.runtime)
-        log = _log_path(self._paths)
+        log = log_path(self._paths)
         with tempfile.TemporaryDirectory(prefix="pi-telegram-") as directory:
             address = os.path.join(directory, "ready")
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
@@ -246,7 +246,7 @@ def _unmarked(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _log_path(paths: Paths) -> Path:
+def log_path(paths: Paths) -> Path:
     return paths.daemon_pid.with_suffix(".log")
 
 

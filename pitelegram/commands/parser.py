@@ -128,11 +128,24 @@ def build() -> argparse.ArgumentParser:
     _daemon_commands(commands)
     _worker_commands(commands, place)
     _outbox_commands(commands, place)
+    _service_commands(commands)
     command = commands.add("command", "raw:command", "send one raw control command")
     command.add_argument(
         "--stdin", action="store_true", required=True, help="read the request (schema v1) there"
     )
     return parser
+
+
+def _service_commands(commands: _Commands) -> None:
+    parser = commands.add(
+        "service", "usage:show_and_fail", "run the daemon as a service of this user"
+    )
+    services = _Commands(parser, [_place_options()])
+    run = [_run_options()]
+    services.add("install", "service:install", "write the unit, load it and start it", run)
+    services.add("uninstall", "service:uninstall", "stop and remove it; workers go on running")
+    status = services.add("status", "service:status", "show whether it is there and runs")
+    status.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _daemon_commands(commands: _Commands) -> None:

@@ -219,11 +219,20 @@ class System:
         """Start C{pi-telegram} with these arguments."""
         return self.spawn([str(Path(sys.executable).parent / "pi-telegram"), *arguments], directory)
 
-    def spawn(self, command: Sequence[str], directory: Path | None = None) -> Program:
-        """Start any program in the system's environment."""
+    def spawn(
+        self,
+        command: Sequence[str],
+        directory: Path | None = None,
+        environment: dict[str, str] | None = None,
+    ) -> Program:
+        """Start any program, in the system's environment unless told otherwise."""
         program = Program(self.reactor)
         self.reactor.spawnProcess(
-            program, command[0], list(command), self.environment(), str(directory or self.base)
+            program,
+            command[0],
+            list(command),
+            self.environment() if environment is None else environment,
+            str(directory or self.base),
         )
         return program
 
