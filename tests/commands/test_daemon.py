@@ -244,6 +244,21 @@ class ForegroundTests(DaemonCase):
                 )
                 self.assertEqual(ended.code, code, ended.out + ended.err)
 
+    @deferred
+    async def test_nothing_before_the_lock(self):
+        """While somebody else leads, nothing is asked of Telegram, stored, told or said to be ours."""
+        self.own(role="worker")
+        before = self.paths.owners.read_bytes()
+        for verb in ("run", "start"):
+            ended = await self.cli(verb)
+            self.assertEqual(ended.code, 4, ended.out + ended.err)
+            self.assertIn(f"live worker (pid {os.getpid()})", ended.out + ended.err)
+        self.assertEqual(self.telegram.calls, [])
+        self.assertEqual(self.paths.owners.read_bytes(), before)
+        self.assertEqual(list(self.agent.rglob("*.sqlite3*")), [])
+        self.assertEqual(list(self.agent.rglob("*.sock")), [])
+        self.assertNotIn("leader", self.configured().get("cluster", {}))
+
 
 class StartingTests(CommandCase):
     """Waiting for a daemon that behaves badly."""
