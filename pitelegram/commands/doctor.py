@@ -58,8 +58,32 @@ def examine(args: argparse.Namespace) -> Iterator[Finding]:
     yield from _from_settings(args, paths, {finding.text for finding in insecure})
     if not insecure:
         yield from _kept(paths)
+    yield from _service(paths)
     yield disk(paths)
     yield memory()
+
+
+def _service(paths: Paths) -> Iterator[Finding]:
+    """Only where one is installed: nobody has to have one."""
+    from pitelegram.commands.managers import ServiceRefused
+    from pitelegram.commands.service import report_of
+
+    try:
+        report, hint = report_of(paths.profile)
+    except ServiceRefused as error:
+        yield Finding("warn", "service", str(error), "see pi-telegram service status")
+        return
+    if not report["installed"]:
+        return
+    if not report["active"]:
+        yield Finding("warn", "service", "installed and not running", "pi-telegram service install")
+    elif not report["up_to_date"]:
+        words = "runs with paths or options of another time"
+        yield Finding("warn", "service", words, "pi-telegram service install")
+    elif hint is not None:
+        yield Finding("warn", "service", "runs", hint)
+    else:
+        yield Finding("ok", "service", "runs")
 
 
 def _kept(paths: Paths) -> Iterator[Finding]:

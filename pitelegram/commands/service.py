@@ -78,7 +78,23 @@ def status(args: argparse.Namespace) -> int:
     """Say whether the service is there and runs."""
     from pitelegram.commands.place import paths_of
 
-    profile, manager = paths_of(args).profile, _manager()
+    report, hint = report_of(paths_of(args).profile)
+    if args.json:
+        output.print_json({"schema_version": 1, **report}, lambda value: value)
+    else:
+        rows = [(name.replace("_", " "), _word(value)) for name, value in report.items()]
+        output.print_table(("service", ""), rows)
+        if hint is not None:
+            print(hint)
+    return 0 if report["active"] else EXIT_FAILED
+
+
+def report_of(profile: str) -> tuple[dict[str, Any], str | None]:
+    """Return how a profile's service is, and what the operator should do about it.
+
+    @raise ServiceRefused: there is no manager here, or the unit is somebody else's.
+    """
+    manager = _manager()
     installed = _read_ours(manager.file(profile))
     known = manager.known(profile)
     report: dict[str, Any] = {
@@ -89,15 +105,7 @@ def status(args: argparse.Namespace) -> int:
         "active": known.active,
         "lingering": known.lingers,
     }
-    if args.json:
-        output.print_json({"schema_version": 1, **report}, lambda value: value)
-    else:
-        rows = [(name.replace("_", " "), _word(value)) for name, value in report.items()]
-        output.print_table(("service", ""), rows)
-        hint = manager.hint(known)
-        if hint is not None:
-            print(hint)
-    return 0 if known.active else EXIT_FAILED
+    return report, manager.hint(known)
 
 
 def program_of(

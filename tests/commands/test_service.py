@@ -226,6 +226,12 @@ class CommandTests(CommandCase):
         environ = {"HOME": str(self.home), "PATH": path, "XDG_CONFIG_HOME": ""}
         return self.cli("service", *words, environ=environ)
 
+    def doctor(self) -> Any:
+        """Have everything looked at."""
+        path = f"{self.bin}{os.pathsep}{os.environ['PATH']}"
+        environ = {"HOME": str(self.home), "PATH": path, "XDG_CONFIG_HOME": ""}
+        return self.cli("doctor", "--api-root", "http://127.0.0.1:9", environ=environ)
+
     def asked(self) -> list[str]:
         """What systemctl was asked."""
         log = self.bin / "systemctl.log"
@@ -251,6 +257,8 @@ class CommandTests(CommandCase):
         shown = await self.service("status", "--json")
         report = json.loads(shown.out)
         self.assertEqual((shown.code, report["up_to_date"], report["active"]), (0, True, True))
+        doctor = await self.doctor()
+        self.assertIn("service", doctor.out)
         before = self.unit.read_text()
         await self.service("install", "--root", str(root), "--pi", "sh")
         self.assertEqual(self.unit.read_text(), before)
