@@ -204,6 +204,17 @@ class Ending(RigCase):
         self.assertEqual(rig.link.texts, ["After the gate a."])
         self.assertEqual(rig.states(), {"settled": 1, "held": 2})
 
+    def test_drain_waits_for_what_waits_in_pi(self) -> None:
+        """A Pi that runs nothing and has something in its own queue is not idle."""
+        rig = self.started()
+        rig.host._change(pendingMessageCount=1)
+        rig.parts.follower.shutdown("drain", 30_000)
+        rig.run(5)
+        self.assertEqual((rig.exits, rig.parts.report.state()["stopPhase"]), ([], "draining"))
+        rig.host._change(pendingMessageCount=0)
+        rig.run(1)
+        self.assertEqual(rig.exits, [0])
+
     def test_drain_ends_with_an_abort(self) -> None:
         """A run that does not end is aborted within the deadline; what it said is delivered."""
         rig = self.started()
