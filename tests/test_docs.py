@@ -13,18 +13,34 @@ class DocumentationTests(SynchronousTestCase):
     """Pages in C{docs}."""
 
     def test_invariants(self):
-        """Each invariant names tests, and every test that is named is there."""
+        """Each invariant names tests."""
         page = (DOCS / "architecture.md").read_text("utf-8")
         rows = re.findall(r"^\| (\d+) \|.*\|(.*)\|$", page, re.MULTILINE)
         self.assertEqual([int(number) for number, _ in rows], list(range(1, 11)))
         for number, tests in rows:
             names = re.findall(r"`(tests\.[\w.]+)`", tests)
             self.assertTrue(names, number)
-            for name in names:
+
+    def test_named_tests(self):
+        """Every test that any page names is there."""
+        for page in sorted(DOCS.rglob("*.md")):
+            for name in sorted(set(re.findall(r"`(tests\.[\w.]+)`", page.read_text("utf-8")))):
                 loader = unittest.TestLoader()
                 suite = loader.loadTestsFromName(name)
-                self.assertEqual(loader.errors, [])
-                self.assertGreater(suite.countTestCases(), 0, name)
+                self.assertEqual(loader.errors, [], page.name)
+                self.assertGreater(suite.countTestCases(), 0, (page.name, name))
+
+    def test_known_faults(self):
+        """Each fault names a test that fails on it; each behaviour a test or what took its place."""
+        faults, behaviours = (DOCS / "known-faults.md").read_text("utf-8").split("## What it did")
+        rows = re.findall(r"^\| (?!What went wrong|---)([^|]+)\|(.*)\|$", faults, re.MULTILINE)
+        self.assertGreaterEqual(len(rows), 24)
+        for fault, tests in rows:
+            self.assertRegex(tests, r"`tests\.", fault)
+        numbers: set[int] = set()
+        for first, last in re.findall(r"^\| (\d+)(?:–(\d+))?\. ", behaviours, re.MULTILINE):
+            numbers.update(range(int(first), int(last or first) + 1))
+        self.assertEqual(numbers, {*range(1, 57), *range(93, 105)})
 
     def test_links(self):
         """Every link to a page or picture of ours leads somewhere."""
