@@ -2,8 +2,8 @@
 
 C{python benchmarks/control.py}: the real daemon with a real worker and the real Pi on a local Telegram.
 Round trips over the control socket, one connection each, as the command line makes them: a read that
-touches nothing, the status document, the metrics, and a change (C{worker.abort} of an idle worker: the
-whole receipt, the bus, the worker's ledger, and the receipt's end).  Then the same daemon with 1, 10 and
+touches nothing, the status document, the metrics, and changes: C{worker.prompt} (the receipt, the bus, the
+worker's inbox, the receipt's end) and C{worker.abort} (beside that the worker's ledger twice, and Pi).  Then the same daemon with 1, 10 and
 100 wanted specs that had failed (so that none is spawned): start-up, processor time of a minute's
 supervision, status and metrics.  Prints ratios within the run; never fails for being slow.
 """
@@ -64,9 +64,15 @@ def ask(path: str, method: str, where: str, body: bytes | None = None) -> bytes:
     return data
 
 
-def command(path: str, action: str, number: int, target: dict[str, str]) -> None:
-    """Do one command, which must be accepted."""
-    value = {"schema_version": 1, "action": action, "request_id": f"b{number}", "target": target}
+def command(path: str, action: str, number: int, **args: str) -> None:
+    """Do one command with worker alpha, which must be accepted."""
+    value = {
+        "schema_version": 1,
+        "action": action,
+        "request_id": f"{action}{number}",
+        "target": {"name": "alpha"},
+        "args": args,
+    }
     envelope = json.loads(ask(path, "POST", "/v1/commands", json.dumps(value).encode()))
     if not envelope["ok"]:
         raise SystemExit(f"{action}: {envelope['status']}")
@@ -118,11 +124,14 @@ async def round_trips(system: System, count: int) -> None:
         ("noop", lambda _: ask(path, "POST", "/v1/commands", noop)),
         ("GET /v1/status", lambda _: ask(path, "GET", "/v1/status")),
         ("GET /metrics", lambda _: ask(path, "GET", "/metrics")),
-        ("worker.abort", lambda n: command(path, "worker.abort", n, {"name": "alpha"})),
-        ("the same again", lambda n: command(path, "worker.abort", n % 50, {"name": "alpha"})),
+        ("worker.abort", lambda n: command(path, "worker.abort", n)),
+        ("the same again", lambda n: command(path, "worker.abort", n % 50)),
+        ("worker.prompt", lambda n: command(path, "worker.prompt", n, text=f"held {n}")),
     ]
     print(f"round trips, {count} each, one connection per request:")
     for name, work in kinds:
+        if name == "worker.prompt":  # the first one runs and does not end: the others are queued
+            command(path, name, -1000, text="[[gate never]]")
         print(f"  {name:16} {percentiles(await deferToThread(times, work, count))}")
 
 

@@ -17,6 +17,9 @@ from pitelegram.supervisor.interfaces import WorkerView
 
 SCHEMA_VERSION = 1
 
+NAMES_SHOWN = 5
+"""Workers that a problem names; of more it tells the number."""
+
 DOWN_AFTER_MS = 60_000
 """Not receiving for this long is C{health: down}."""
 
@@ -162,12 +165,26 @@ def _own_problems(facts: Facts) -> list[str]:
         found.append(f"{facts.outbox['uncertain']} answer(s) may or may not have arrived")
     if facts.outbox.get("dead_letter"):
         found.append(f"{facts.outbox['dead_letter']} answer(s) were refused by Telegram")
-    for view in facts.workers:
-        if view.state in ("failed", "backoff"):
-            found.append(f"worker {view.name} is in state {view.state}")
-        elif view.state == "adopting" and view.last_error is not None:
-            found.append(f"worker {view.name} still runs, but did not register")
+    for state in ("failed", "backoff"):
+        names = [view.name for view in facts.workers if view.state == state]
+        if names:
+            verb = "is" if len(names) == 1 else "are"
+            found.append(f"{_workers(names)} {verb} in state {state}")
+    found += [
+        f"worker {view.name} still runs, but did not register"
+        for view in facts.workers
+        if view.state == "adopting" and view.last_error is not None
+    ]
     return found
+
+
+def _workers(names: Sequence[str]) -> str:
+    """Name some workers: one sentence for all of them, however many they are."""
+    if len(names) == 1:
+        return f"worker {names[0]}"
+    shown = ", ".join(names[:NAMES_SHOWN])
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return f"workers {shown}{more}"
 
 
 def _health(facts: Facts, problems: Sequence[str]) -> str:

@@ -181,6 +181,10 @@ class HealthTests(SynchronousTestCase):
             ({"workers": [a_view("beta", "failed")]}, "worker beta is in state failed"),
             ({"workers": [a_view("beta", "backoff")]}, "worker beta is in state backoff"),
             (
+                {"workers": [a_view(f"w{n}", "failed") for n in range(9)]},
+                "workers w0, w1, w2, w3, w4 and 4 more are in state failed",
+            ),
+            (
                 {"workers": [a_view("beta", "adopting", last_error="it did not register")]},
                 "worker beta still runs, but did not register",
             ),
