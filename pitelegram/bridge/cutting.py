@@ -104,3 +104,13 @@ def _may_part(text: str, index: int) -> bool:
 
 def _is_flag(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def shorten(text: str, limit: int, mark: str = "…") -> str:
+    """Return C{text} in at most C{limit} UTF-16 units, with C{mark} at its end where it was cut."""
+    if utf16_length(text) <= limit:
+        return text
+    end = _fitting(text, 0, limit - utf16_length(mark))
+    while end > 1 and not _may_part(text, end):
+        end -= 1
+    return text[:end].rstrip() + mark

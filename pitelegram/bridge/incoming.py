@@ -7,6 +7,8 @@ from typing import Any
 
 import attrs
 
+from pitelegram.bridge.questions import key_of_markup
+
 _COMMAND = re.compile(r"\A/([A-Za-z][A-Za-z0-9_]*)(?:@[A-Za-z0-9_]+)?(?:\s+|\Z)(.*)\Z", re.DOTALL)
 
 ATTACHMENTS = {
@@ -60,11 +62,17 @@ SERVICE = frozenset(
 
 @attrs.frozen(kw_only=True)
 class Origin:
-    """Where an update came from, as far as it says so."""
+    """Where an update came from, as far as it says so.
+
+    @ivar reply_to: the message that it is a reply to.
+    @ivar reply_key: the key of the dialog whose buttons that message has.
+    """
 
     chat_id: int | None = None
     thread_id: int | None = None
     message_id: int | None = None
+    reply_to: int | None = None
+    reply_key: str | None = None
 
 
 @attrs.frozen
@@ -142,10 +150,14 @@ def read_update(kind: str, update: dict[str, Any]) -> tuple[Asked, Origin]:
 
 def _origin(message: dict[str, Any]) -> Origin:
     chat = message.get("chat")
+    replied: Any = message.get("reply_to_message")
+    replied = replied if isinstance(replied, dict) else {}
     return Origin(
         chat_id=_integer(chat.get("id")) if isinstance(chat, dict) else None,
         thread_id=_integer(message.get("message_thread_id")),
         message_id=_integer(message.get("message_id")),
+        reply_to=_integer(replied.get("message_id")),
+        reply_key=key_of_markup(replied.get("reply_markup")),
     )
 
 

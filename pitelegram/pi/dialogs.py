@@ -25,14 +25,9 @@ class OpenDialogs:
     def opened(self, request: Mapping[str, Any]) -> bool:
         """Remember a request; False when it is not a dialog that can be shown."""
         self._forget_expired()
-        dialog, method = request.get("id"), request.get("method")
-        if not isinstance(dialog, str) or method not in METHODS:
+        if not well_formed(request):
             return False
-        options = request.get("options")
-        if method == "select" and not (
-            isinstance(options, list) and all(isinstance(option, str) for option in options)
-        ):
-            return False
+        dialog, method = request["id"], request["method"]
         timeout = request.get("timeout")
         limited = isinstance(timeout, int | float) and not isinstance(timeout, bool)
         expires = self._clock.seconds() + timeout / 1000 if limited and timeout else None
@@ -68,6 +63,20 @@ class OpenDialogs:
             for dialog, entry in self._open.items()
             if entry[1] is None or entry[1] > now
         }
+
+
+def well_formed(request: Mapping[str, Any]) -> bool:
+    """Whether a request is a dialog that can be shown: a C{select} needs options to choose from."""
+    if not isinstance(request.get("id"), str) or request.get("method") not in METHODS:
+        return False
+    if request["method"] != "select":
+        return True
+    options = request.get("options")
+    return (
+        isinstance(options, list)
+        and bool(options)
+        and all(isinstance(option, str) for option in options)
+    )
 
 
 def cancelled(request: Mapping[str, Any]) -> dict[str, Any] | None:

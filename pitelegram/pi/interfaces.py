@@ -92,7 +92,7 @@ class IPiObserver(Interface):
 
     def dialog_requested(request: dict[str, Any]) -> None:
         """An C{extension_ui_request}: C{select}, C{confirm}, C{input}, C{editor} wait for
-        C{IPiHost.answer_dialog}; C{notify} does not.
+        C{IPiHost.answer_dialog}; C{notify} does not.  A malformed one was cancelled already.
         """
 
     def ended(reason: str) -> None:

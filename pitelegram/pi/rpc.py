@@ -337,17 +337,17 @@ class RpcPiHost:
 
     def _asked(self, request: dict[str, Any]) -> None:
         """A dialog or a notice.  While an abort runs, which an open dialog would block, and when it
-        cannot be shown, a dialog is cancelled at once.
+        cannot be shown, a dialog is cancelled at once; observers hear of the latter.
         """
-        if request.get("method") in METHODS and (
-            self._aborting is not None
-            or self._life.now is Life.STOPPING
-            or not self._dialogs.opened(request)
-        ):
+        if request.get("method") not in METHODS:
+            self._events.tell("dialog_requested", request)
+            return
+        ending = self._aborting is not None or self._life.now is Life.STOPPING
+        if ending or not self._dialogs.opened(request):
             record = cancelled(request)
             if record is not None:
                 self._send(record)
-        else:
+        if not ending:
             self._events.tell("dialog_requested", request)
 
     def _send(self, record: dict[str, Any]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred, fail, succeed
@@ -11,6 +13,8 @@ from zope.interface import implementer
 from pitelegram.bus.interfaces import ILeaderLink
 from pitelegram.errors import LinkLost
 
+_MESSAGES = count(1000)
+
 
 @implementer(ILeaderLink)
 class FakeLeaderLink:
@@ -18,6 +22,9 @@ class FakeLeaderLink:
 
     @ivar submitted: C{(delivery_id, delivery)} in order, repeats included.
     @ivar api_calls: C{(method, params, options)} in order.
+    @ivar api_results: each call takes one of these as its result (an exception fails it, a Deferred
+        is waited for), while there are any; later sends give message ids from 1000.
+    @ivar uploaded: the content of every file that a call named, in order.
     @ivar failures: each submission takes one of these and fails with it, while there are any.
     @ivar held: with True, submissions wait until L{release}.
     """
@@ -26,6 +33,8 @@ class FakeLeaderLink:
         self.registration = registration or {}
         self.submitted: list[tuple[str, dict[str, Any]]] = []
         self.api_calls: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+        self.api_results: list[Any] = []
+        self.uploaded: list[str] = []
         self.failures: list[Exception] = []
         self.beats = 0
         self.disconnects: list[tuple[str, bool]] = []
@@ -58,7 +67,13 @@ class FakeLeaderLink:
         if self.lost:
             return fail(LinkLost("the link is gone"))
         self.api_calls.append((method, params, options or {}))
-        return succeed(True)
+        self.uploaded += [Path(file["path"]).read_text() for file in files]
+        if self.api_results:
+            result = self.api_results.pop(0)
+            if isinstance(result, Deferred):
+                return result
+            return fail(result) if isinstance(result, Exception) else succeed(result)
+        return succeed({"message_id": next(_MESSAGES)} if method.startswith("send") else True)
 
     def download_file(self, file_id: str) -> Deferred[dict[str, Any]]:
         """See L{ILeaderLink}."""

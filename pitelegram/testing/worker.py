@@ -106,6 +106,7 @@ class WorkerRig:
             name="atlas",
             directory=self.project,
             birth=ProcessBirth(77, "77:start:1"),
+            uploads=self.paths.uploads_of,
         )
         sessions = Sessions(self.paths, self.inbox, self.project, (), lambda: self.parts.changed())
         self.service = WorkerService(

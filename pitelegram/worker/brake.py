@@ -21,7 +21,7 @@ class Brake:
     """Abort and clear, as commands, the control socket and the stop ladder need them.
 
     @param up: whether Pi can be talked to.
-    @param aborted: called after each abort, which has cancelled Pi's open dialogs.
+    @param cancel_dialogs: answers Pi's open dialogs as cancelled: they block prompts and aborts.
     """
 
     def __init__(
@@ -31,14 +31,14 @@ class Brake:
         queue: Queue,
         host: IPiHost,
         up: Callable[[], bool],
-        aborted: Callable[[], None],
+        cancel_dialogs: Callable[[], None],
     ) -> None:
         self._clock = clock
         self._inbox = inbox
         self._queue = queue
         self._host = host
         self._up = up
-        self._aborted = aborted
+        self._cancel_dialogs = cancel_dialogs
 
     @deferred
     async def abort(self, keep: bool = True, before: int | None = None) -> tuple[bool, int]:
@@ -52,6 +52,7 @@ class Brake:
         """
         if not self._up():
             return False, 0
+        self._cancel_dialogs()
         # An abort that overtakes a prompt on its way finds nothing to end.
         waited = 0.0
         while self._queue.handed_in_flight() and waited < ANSWER_DUE:
@@ -60,7 +61,7 @@ class Brake:
         state = self._host.state or {}
         active = bool(state.get("isStreaming")) or self._queue.state not in (IDLE, WAITING, GONE)
         cleared = await self._host.abort()
-        self._aborted()
+        self._cancel_dialogs()
         returned = await self._queue.give_back(_texts(cleared), kick=keep)
         dropped = 0
         if not keep:

@@ -13,6 +13,7 @@ from pitelegram.bus.interfaces import IBusFollower
 from pitelegram.kernel.deferring import deferred
 from pitelegram.store.interfaces import IInbox
 from pitelegram.worker.control import Control
+from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.intake import Intake
 from pitelegram.worker.registration import Registration
 from pitelegram.worker.report import Report
@@ -36,6 +37,7 @@ class Follower:
         intake: Intake,
         control: Control,
         submitter: Submitter,
+        dialogs: Dialogs,
         stop: Callable[[bool, float], None],
     ) -> None:
         self._inbox = inbox
@@ -44,6 +46,7 @@ class Follower:
         self._intake = intake
         self._control = control
         self._submitter = submitter
+        self._dialogs = dialogs
         self._stop = stop
 
     def register_request(self) -> dict[str, Any]:
@@ -56,6 +59,7 @@ class Follower:
         await self._registration.registered(link, registration)
         self._log.info("registered with the leader")
         self._submitter.kick(new_link=True)
+        self._dialogs.placed()
 
     def state(self) -> dict[str, Any]:
         """See L{IBusFollower.state}."""
@@ -86,6 +90,7 @@ class Follower:
     ) -> dict[str, Any]:
         """See L{IBusFollower.replace_target}."""
         self._registration.replaced(target)
+        self._dialogs.placed()
         return {}
 
     def lost(self) -> None:

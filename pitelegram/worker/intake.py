@@ -12,6 +12,7 @@ from pitelegram.bridge.prompt import prompt_text
 from pitelegram.kernel.deferring import deferred
 from pitelegram.kernel.jsonio import dumps
 from pitelegram.store.interfaces import IInbox
+from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.orders import Orders
 from pitelegram.worker.queue import Queue
 from pitelegram.worker.settling import short_id
@@ -31,12 +32,14 @@ class Intake:
         orders: Orders,
         stored: Callable[[], None],
         thread_name: Callable[[], str | None],
+        dialogs: Dialogs,
     ) -> None:
         self._inbox = inbox
         self._queue = queue
         self._orders = orders
         self._stored = stored
         self._thread_name = thread_name
+        self._dialogs = dialogs
 
     @deferred
     async def admit(
@@ -48,7 +51,8 @@ class Intake:
         except ValueError:
             return "terminal-rejected", "the update does not hold what its kind promises"
         prompt = None
-        if isinstance(asked, Prompt):
+        # A reply to a dialog is its answer, or too late; it is never a prompt.
+        if isinstance(asked, Prompt) and not self._dialogs.wants(origin):
             prompt = prompt_text(asked.text, self._thread_name(), asked.missing)
         new = await self._inbox.admit(
             delivery_id,
@@ -62,7 +66,7 @@ class Intake:
             message_id=origin.message_id,
             lane="normal" if prompt is not None or isinstance(asked, Nothing) else "control",
         )
-        if new and isinstance(asked, Prompt) and asked.missing:
+        if new and prompt is not None and isinstance(asked, Prompt) and asked.missing:
             await self._tell_missing(delivery_id, asked.missing)
         if prompt is None:
             self._orders.kick()

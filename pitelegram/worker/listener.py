@@ -82,6 +82,6 @@ class Listener:
         """See L{IPiObserver.ended}."""
         self.events += 1
         self._typing.show(False)
-        self._dialogs.forget()
+        self._dialogs.pi_ended()
         self._queue.ended()
         self._ended(reason)

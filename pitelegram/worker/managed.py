@@ -204,6 +204,7 @@ def _identity(options: Namespace) -> WorkerIdentity:
         name=options.name,
         directory=Path(options.directory),
         birth=own_birth(),
+        uploads=Paths(options.agent_dir, options.profile).uploads_of,
         roots=[Path(root) for root in options.root],
     )
 

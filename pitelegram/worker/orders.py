@@ -14,8 +14,18 @@ from twisted.logger import Logger
 
 from pitelegram.bridge import labels
 from pitelegram.bridge.answer import notice
-from pitelegram.bridge.incoming import Asked, Command, Edit, Press, Prompt, Unsupported, read_update
+from pitelegram.bridge.incoming import (
+    Asked,
+    Command,
+    Edit,
+    Origin,
+    Press,
+    Prompt,
+    Unsupported,
+    read_update,
+)
 from pitelegram.bridge.prompt import prompt_text
+from pitelegram.bridge.questions import PREFIX
 from pitelegram.errors import PiGone, PiRefused
 from pitelegram.kernel.deferring import spawn
 from pitelegram.kernel.jsonio import loads
@@ -23,6 +33,7 @@ from pitelegram.store.interfaces import IInbox
 from pitelegram.store.rows import InboxRow
 from pitelegram.worker.bestcalls import BestEffort
 from pitelegram.worker.brake import Brake
+from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.queue import Queue
 from pitelegram.worker.settling import Settler, short_id
 
@@ -45,6 +56,7 @@ class Orders:
         settler: Settler,
         thread_name: Callable[[], str | None],
         status_text: Callable[[], str],
+        dialogs: Dialogs,
     ) -> None:
         self._inbox = inbox
         self._queue = queue
@@ -53,6 +65,7 @@ class Orders:
         self._settler = settler
         self._thread_name = thread_name
         self._status_text = status_text
+        self._dialogs = dialogs
         self._working: Deferred[Any] | None = None
 
     def kick(self) -> None:
@@ -72,8 +85,8 @@ class Orders:
 
     async def _do(self, row: InboxRow) -> None:
         try:
-            asked, _ = read_update(row.kind, loads(row.body or b"{}"))
-            text = await self._answer(row, asked)
+            asked, origin = read_update(row.kind, loads(row.body or b"{}"))
+            text = await self._answer(row, asked, origin)
         except ValueError:
             # It was read before it was admitted; only a damaged row comes here.
             self._log.error("an admitted row cannot be read; it is settled without effect")
@@ -84,8 +97,13 @@ class Orders:
         await self._settler.commit([row.seq], answers)
         self._queue.kick()
 
-    async def _answer(self, row: InboxRow, asked: Asked) -> str | None:
+    async def _answer(self, row: InboxRow, asked: Asked, origin: Origin) -> str | None:
         """Do it and return what the operator is told, if anything."""
+        if isinstance(asked, Prompt):
+            # Text comes here only as a reply to a dialog: a prompt is held, not admitted.
+            return self._dialogs.reply(origin, None if asked.missing else asked.text)
+        if isinstance(asked, Unsupported) and self._dialogs.wants(origin):
+            return self._dialogs.reply(origin, None)
         if isinstance(asked, Command):
             return await self._command(row, asked)
         if isinstance(asked, Unsupported):
@@ -93,7 +111,7 @@ class Orders:
         if isinstance(asked, Edit):
             return await self._edit(row, asked)
         if isinstance(asked, Press):
-            await self._press(row, asked)
+            await self._press(row, asked, origin)
         return None
 
     async def _command(self, row: InboxRow, command: Command) -> str:
@@ -151,7 +169,10 @@ class Orders:
                     return other
         return None
 
-    async def _press(self, row: InboxRow, press: Press) -> None:
+    async def _press(self, row: InboxRow, press: Press, origin: Origin) -> None:
+        if press.data.startswith(PREFIX):
+            self._dialogs.pressed(press, origin)
+            return
         key = press.data[len(labels.AGAIN_PREFIX) :]
         if not press.data.startswith(labels.AGAIN_PREFIX) or not key:
             self._calls.answer_callback(press.callback_id, labels.STALE_BUTTON)

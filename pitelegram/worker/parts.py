@@ -22,8 +22,10 @@ from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.follower import Follower
 from pitelegram.worker.intake import Intake
 from pitelegram.worker.listener import Listener
+from pitelegram.worker.notifying import Notifier
 from pitelegram.worker.orders import Orders
 from pitelegram.worker.port import HostPort
+from pitelegram.worker.posting import Poster
 from pitelegram.worker.queue import Queue
 from pitelegram.worker.registration import Registration
 from pitelegram.worker.report import Report
@@ -31,6 +33,7 @@ from pitelegram.worker.sessions import Sessions
 from pitelegram.worker.settling import Settler
 from pitelegram.worker.stopping import Ladder
 from pitelegram.worker.submitter import Submitter
+from pitelegram.worker.traces import DialogTraces
 from pitelegram.worker.watch import Watch
 
 
@@ -39,6 +42,7 @@ class WorkerIdentity:
     """Which worker this is.
 
     @ivar directory: the project's real path.
+    @ivar uploads: returns the directory that an instance sends files from.
     @ivar roots: directories that a session may work in, beside the project.
     """
 
@@ -47,6 +51,7 @@ class WorkerIdentity:
     name: str
     directory: Path
     birth: ProcessBirth
+    uploads: Callable[[str], Path]
     roots: Sequence[Path] = ()
 
 
@@ -82,7 +87,7 @@ class WorkerParts:
         self._after_run: Callable[[], None] = lambda: None
         self._wire_outward(clock, random, inbox, identity)
         self.queue = Queue(clock, random, inbox, host, self.settler, self._mark, mint, self.changed)
-        self._wire_pi(clock, inbox, identity.spawn_id, ended)
+        self._wire_pi(clock, inbox, identity, ended)
         self._wire_requests(inbox, stop)
         host.subscribe(self.listener)
 
@@ -105,15 +110,30 @@ class WorkerParts:
         self.settler = Settler(clock, random, inbox, self.submitter.kick)
 
     def _wire_pi(
-        self, clock: IReactorTime, inbox: IInbox, spawn_id: str, ended: Callable[[str], None]
+        self,
+        clock: IReactorTime,
+        inbox: IInbox,
+        identity: WorkerIdentity,
+        ended: Callable[[str], None],
     ) -> None:
         """What surrounds Pi."""
         host, queue = self.host, self.queue
-        self.dialogs = Dialogs(clock, host, self.settler.say, self.changed)
-        self.brake = Brake(clock, inbox, queue, host, self.up, self.dialogs.forget)
+        link = self.registration.current_link
+        self.dialogs = Dialogs(
+            clock,
+            host,
+            identity.birth.birth,
+            Poster(link, identity.uploads),
+            DialogTraces(clock, inbox, link),
+            Notifier(clock, self.settler.say),
+            self.calls,
+            lambda: self.registration.target,
+            self.changed,
+        )
+        self.brake = Brake(clock, inbox, queue, host, self.up, self.dialogs.cancel)
         self.ladder = Ladder(clock, queue, self.brake, host, self.up, self.idle, self.changed)
         self.report = Report(
-            host, queue, self.dialogs, self.sessions, spawn_id, lambda: self.ladder.phase
+            host, queue, self.dialogs, self.sessions, identity.spawn_id, lambda: self.ladder.phase
         )
         self.typing = ChatAction(clock, self.calls, lambda: self.registration.target)
         self.listener = Listener(
@@ -125,9 +145,18 @@ class WorkerParts:
         """What comes from the leader."""
         queue, brake, settler = self.queue, self.brake, self.settler
         self.orders = Orders(
-            inbox, queue, brake, self.calls, settler, self._thread_name, self.report.text
+            inbox,
+            queue,
+            brake,
+            self.calls,
+            settler,
+            self._thread_name,
+            self.report.text,
+            self.dialogs,
         )
-        self.intake = Intake(inbox, queue, self.orders, self.submitter.kick, self._thread_name)
+        self.intake = Intake(
+            inbox, queue, self.orders, self.submitter.kick, self._thread_name, self.dialogs
+        )
         self.port = HostPort(
             inbox,
             queue,
@@ -146,6 +175,7 @@ class WorkerParts:
             self.intake,
             Control(self.port),
             self.submitter,
+            self.dialogs,
             stop,
         )
 

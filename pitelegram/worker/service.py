@@ -228,7 +228,7 @@ class WorkerService(Service):
     async def _close(self, code: int) -> None:
         parts = self.parts
         parts.typing.show(False)
-        parts.dialogs.forget()
+        parts.dialogs.stop()
         parts.queue.close()
         if self._retention is not None and self._retention.active():
             self._retention.cancel()
@@ -245,7 +245,7 @@ class WorkerService(Service):
         until = self._clock.seconds() + TELL_SECONDS
         while (
             parts.registration.link is not None
-            and not parts.submitter.drained()
+            and not (parts.submitter.drained() and parts.dialogs.tidy())
             and self._clock.seconds() < until
         ):
             await sleep(self._clock, 0.05)

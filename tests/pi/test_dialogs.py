@@ -50,6 +50,7 @@ class OpenDialogsTests(SynchronousTestCase):
         """What cannot be shown is no open dialog."""
         self.assertFalse(self.opened("select"))
         self.assertFalse(self.opened("select", options=["a", 1]))
+        self.assertFalse(self.opened("select", options=[]))
         self.assertFalse(self.opened("notify"))
         self.assertFalse(self.dialogs.opened({"id": 1, "method": "input"}))
         self.assertEqual(self.dialogs.cancel_all(), [])

@@ -309,7 +309,7 @@ class RpcPiHostTests(SynchronousTestCase):
         self.ask(id="d3", method="setStatus", statusKey="x")
         self.ask(id="d4", method="notify", message="done")
         told = [request["id"] for request in self.recorder.all("dialog_requested")]
-        self.assertEqual(told, ["d1", "d4"])
+        self.assertEqual(told, ["d1", "d2", "d4"])
         self.host.answer_dialog("d1", {"value": "a"})
         self.host.answer_dialog("d1", {"value": "b"})
         answers = [(r["id"], r.get("value"), r.get("cancelled")) for r in self.sent()[1:]]

@@ -347,7 +347,7 @@ class Dialogs(ControlCase):
         """Once, in the right form; a late answer says so."""
         self.started()
         self._ask()
-        self.assertIn("Which?", self.rig.link.texts[0])
+        self.assertIn("Which?", self.rig.link.api_calls[0][1]["text"])
         state = self.command("s", type="get_state")
         self.assertTrue(state["waitingForInput"])
         self.assertEqual(
