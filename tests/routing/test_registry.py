@@ -110,7 +110,7 @@ class ManagedTests(RegistryCase):
     def test_unwanted_spawn(self) -> None:
         """A spawn that the supervisor does not know is refused."""
         link = FakeLink(Peer(credential="worker:a", secret_id="spawn-old", pid=None))
-        self.assertIn("not", self.refused(link, ownerId=None) + "not")
+        self.refused(link, ownerId=None)
         unknown = FakeLink(Peer(credential="worker:zzz", secret_id="x", pid=None))
         self.refused(unknown, ownerId=None)
         odd = FakeLink(Peer(credential="other", secret_id="x", pid=None))
