@@ -99,6 +99,8 @@ def report(as_json: bool, envelope: Envelope) -> int:
         if envelope["status"] == "pending":
             output.complain(f"its request id is {envelope['request_id']}")
         return EXIT_USAGE if envelope["status"] == "invalid_request" else EXIT_FAILED
+    for warning in envelope["warnings"]:
+        output.complain(f"warning: {warning}")
     return 0
 
 

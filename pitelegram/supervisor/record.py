@@ -70,8 +70,9 @@ class Record:
 
     def reset(self) -> None:
         """An operator takes over: everything before is forgotten."""
+        known = self._crashes or self.failure is not None or self._policy.restarts
         self._policy.reset()
-        if self._crashes or self.failure is not None:
+        if known:
             self._crashes, self.failure = [], None
             self._store()
 

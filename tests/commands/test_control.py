@@ -191,6 +191,15 @@ class StartTests(ServedCase):
         )
 
     @deferred
+    async def test_warned(self):
+        """What speaks against a start is said to a person too; it is no failure."""
+        self.be("running")
+        self.daemon.answers["worker.start"]["warnings"] = ["memory is short"]
+        ended = await self.cli("workers", "start", "/x")
+        self.assertEqual((ended.code, ended.err), (0, "pi-telegram: warning: memory is short\n"))
+        self.assertIn("blue is ready", ended.out)
+
+    @deferred
     async def test_fails(self):
         """A worker that does not come up is exit code 1 with the reason."""
         self.be("failed", last_error="no such Pi")

@@ -884,6 +884,24 @@ class DaemonRestartTests(SupervisorCase):
         self.wait(1)
         self.assertEqual(self.state(view), "backoff")
 
+    def test_operators_restart_is_remembered(self) -> None:
+        """Nothing of before is left, for a later daemon either: no old count comes back."""
+        view, _ = self.running()
+        self.crash()
+        self.wait(2)
+        self.ready()
+        self.world.clock.advance(601)
+        self.restart_daemon()
+        self.ready()
+        self.assertEqual(self.supervisor.views()[0].restarts, 1)
+        self.supervisor.restart(view.spec_id, "operator")
+        self.crash(0)
+        self.wait(1)
+        self.ready()
+        self.assertEqual(self.supervisor.views()[0].restarts, 0)
+        self.restart_daemon()
+        self.assertEqual(self.supervisor.views()[0].restarts, 0)
+
     def test_a_clock_that_was_set_back(self) -> None:
         """Crashes that seem to lie in the future count as just now, and do not stay for ever."""
         view, _ = self.running()
