@@ -23,6 +23,7 @@ from pitelegram.commands import output, table
 from pitelegram.commands.asking import client_of
 from pitelegram.commands.client import ControlClient, FateUnknown, Unreachable
 from pitelegram.commands.place import live_owner, paths_of
+from pitelegram.errors import LiveOwner
 from pitelegram.kernel.exits import EXIT_FAILED
 from pitelegram.kernel.paths import Paths
 
@@ -43,9 +44,24 @@ def start(args: argparse.Namespace) -> int:
     from pitelegram.commands.leading import want_daemon
 
     resolved = resolve(args)
-    _check(resolved)
+    try:
+        _check(resolved)
+    except LiveOwner:
+        _name_service(Paths(resolved["agent_dir"], resolved["profile"]))
+        raise
     want_daemon(resolved, only_first=False)
     return Starting(resolved).run()
+
+
+def _name_service(paths: Paths) -> None:
+    """Say that the daemon that is there is the service, when it is."""
+    from pitelegram.commands.service import active_service
+
+    manager = active_service(paths)
+    if manager is not None:
+        output.complain(
+            f"the daemon runs as a service already ({manager.name}); see: pi-telegram service status"
+        )
 
 
 def _check(resolved: Mapping[str, Any]) -> None:
@@ -184,11 +200,24 @@ def stop_daemon(
 
 
 def restart(args: argparse.Namespace) -> int:
-    """Stop, then start with the options given now."""
-    from pitelegram.commands.foreground import resolve
+    """Stop, then start with the options given now; a service is left to its manager.
+
+    A service that was stopped and started from here would run on without its manager.
+    """
+    from pitelegram.commands.foreground import option_words, resolve
+    from pitelegram.commands.service import active_service
 
     resolve(args)  # a mistake must not stop what runs
-    code = stop_daemon(paths_of(args))
+    paths = paths_of(args)
+    manager = active_service(paths)
+    if manager is not None:
+        if any(not word.startswith(("--agent-dir=", "--profile=")) for word in option_words(args)):
+            output.complain("the daemon runs as a service; give it options by service install")
+            return EXIT_FAILED
+        manager.restart(paths.profile)
+        print(f"The service has been restarted ({manager.name}); workers go on.")
+        return 0
+    code = stop_daemon(paths)
     return code if code != 0 else start(args)
 
 

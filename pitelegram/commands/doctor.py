@@ -75,7 +75,9 @@ def _service(paths: Paths) -> Iterator[Finding]:
         return
     if not report["installed"]:
         return
-    if not report["active"]:
+    if report["active"] is None:
+        yield Finding("warn", "service", "installed; its manager does not answer", hint or "")
+    elif not report["active"]:
         yield Finding("warn", "service", "installed and not running", "pi-telegram service install")
     elif not report["up_to_date"]:
         words = "runs with paths or options of another time"

@@ -16,7 +16,16 @@ from pitelegram.commands import units
 from pitelegram.commands.units import Program
 from pitelegram.errors import PiTelegramError
 
-SECONDS = 60.0
+SECONDS = 100.0
+"""A stop may take as long as the unit's C{TimeoutStopSec}."""
+
+NO_PROGRAM, NO_ANSWER = 127, 124
+
+NOT_ACTIVE = (3, 4)
+"""C{systemctl is-active} says that it does not run, or that there is none; others are failures."""
+
+IN_PROGRESS = 36
+"""launchd's C{EINPROGRESS}: the agent is ending."""
 
 
 class ServiceRefused(PiTelegramError):
@@ -30,15 +39,15 @@ class Run(Protocol):
 
 
 def run_program(*words: str) -> tuple[int, str]:
-    """Run a program; one that is not there ends with 127."""
+    """Run a program; one that is not there ends with C{NO_PROGRAM}."""
     if shutil.which(words[0]) is None:
-        return 127, f"{words[0]} is not there"
+        return NO_PROGRAM, f"{words[0]} is not there"
     try:
         done = subprocess.run(
             words, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        return 124, f"{words[0]} did not answer"
+        return NO_ANSWER, f"{words[0]} did not answer"
     return done.returncode, (done.stdout + done.stderr).strip()
 
 
@@ -46,13 +55,13 @@ def run_program(*words: str) -> tuple[int, str]:
 class Known:
     """What a manager says of a unit.
 
-    @ivar active: it runs, by the manager's word.
-    @ivar enabled: it starts by itself.
+    @ivar active: it runs, by the manager's word; None when the manager did not answer.
+    @ivar enabled: it starts by itself; None likewise.
     @ivar lingers: services go on while the user is not logged in; None where that is no question.
     """
 
-    active: bool
-    enabled: bool
+    active: bool | None
+    enabled: bool | None
     lingers: bool | None
 
 
@@ -91,11 +100,25 @@ class Systemd:
         self._must("daemon-reload")
         self._must("enable", "--now", unit)
         if was_active and changed:
-            self._must("restart", unit)
+            self.restart(profile)
 
     def unload(self, profile: str) -> None:
-        """Stop it, and start it no more; a manager that is not there has nothing to forget."""
-        self._run("systemctl", "--user", "disable", "--now", units.unit_name(profile))
+        """Stop it, and start it no more; a manager that is not there has nothing to forget.
+
+        @raise ServiceRefused: it runs on.
+        """
+        code, said = self._run("systemctl", "--user", "disable", "--now", units.unit_name(profile))
+        if code != 0 and self.known(profile).active:
+            raise ServiceRefused(
+                f"systemd did not stop the service ({_last(said, code)}); the file is kept"
+            )
+
+    def restart(self, profile: str) -> None:
+        """Stop and start it.
+
+        @raise ServiceRefused: it was not.
+        """
+        self._must("restart", units.unit_name(profile))
 
     def forget(self) -> None:
         """A file is gone: have the manager notice."""
@@ -108,10 +131,14 @@ class Systemd:
         enabled, _ = self._run("systemctl", "--user", "is-enabled", "--quiet", unit)
         code, said = self._run("loginctl", "show-user", str(os.getuid()), "--property=Linger")
         lingers = said.endswith("=yes") if code == 0 else None
+        if active not in (0, *NOT_ACTIVE):
+            return Known(active=None, enabled=None, lingers=lingers)
         return Known(active=active == 0, enabled=enabled == 0, lingers=lingers)
 
     def hint(self, known: Known) -> str | None:
         """Return what else the operator should do."""
+        if known.active is None:
+            return "systemd's manager of your services does not answer; use: pi-telegram start"
         if known.lingers is False:
             return (
                 "lingering is off: the daemon stops when you log out. Switch it on with:"
@@ -122,9 +149,8 @@ class Systemd:
     def _must(self, *words: str) -> None:
         code, said = self._run("systemctl", "--user", *words)
         if code != 0:
-            last = said.splitlines()[-1] if said else f"exit code {code}"
             raise ServiceRefused(
-                f"systemd did not take the unit ({last}); the file is kept. Without a user manager"
+                f"systemd did not take the unit ({_last(said, code)}); the file is kept. Without a user manager"
                 " (in a container, say) use: pi-telegram start"
             )
 
@@ -162,12 +188,31 @@ class Launchd:
             self.unload(profile)
         code, said = self._run("launchctl", "bootstrap", self._domain, str(self.file(profile)))
         if code != 0:
-            last = said.splitlines()[-1] if said else f"exit code {code}"
-            raise ServiceRefused(f"launchd did not take the agent ({last}); the file is kept")
+            raise ServiceRefused(
+                f"launchd did not take the agent ({_last(said, code)}); the file is kept"
+            )
 
     def unload(self, profile: str) -> None:
-        """Stop and unload it."""
-        self._run("launchctl", "bootout", f"{self._domain}/{units.agent_label(profile)}")
+        """Stop and unload it.
+
+        @raise ServiceRefused: it runs on.
+        """
+        label = units.agent_label(profile)
+        code, said = self._run("launchctl", "bootout", f"{self._domain}/{label}")
+        if code not in (0, IN_PROGRESS) and self.known(profile).active:
+            raise ServiceRefused(
+                f"launchd did not stop the agent ({_last(said, code)}); the file is kept"
+            )
+
+    def restart(self, profile: str) -> None:
+        """Stop and start it.
+
+        @raise ServiceRefused: it was not.
+        """
+        label = units.agent_label(profile)
+        code, said = self._run("launchctl", "kickstart", "-k", f"{self._domain}/{label}")
+        if code != 0:
+            raise ServiceRefused(f"launchd did not restart the agent ({_last(said, code)})")
 
     def forget(self) -> None:
         """launchd keeps nothing of a file that is gone."""
@@ -176,7 +221,8 @@ class Launchd:
         """Ask launchd."""
         label = units.agent_label(profile)
         code, _ = self._run("launchctl", "print", f"{self._domain}/{label}")
-        return Known(active=code == 0, enabled=self.file(profile).exists(), lingers=None)
+        active = None if code in (NO_ANSWER, NO_PROGRAM) else code == 0
+        return Known(active=active, enabled=self.file(profile).exists(), lingers=None)
 
     def hint(self, known: Known) -> str | None:
         """Nothing more is to be done."""
@@ -184,6 +230,10 @@ class Launchd:
 
 
 Manager = Systemd | Launchd
+
+
+def _last(said: str, code: int) -> str:
+    return said.splitlines()[-1] if said else f"exit code {code}"
 
 
 def manager_for(platform: str, run: Run, environ: Mapping[str, str], home: Path) -> Manager:

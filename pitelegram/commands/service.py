@@ -22,6 +22,7 @@ from pitelegram.commands.managers import (
 )
 from pitelegram.commands.units import KEPT, Program, is_ours
 from pitelegram.kernel.exits import EXIT_FAILED
+from pitelegram.kernel.files import ensure_private_dir
 from pitelegram.kernel.paths import Paths
 
 UNIT_MODE = 0o644
@@ -34,12 +35,12 @@ LEADER_FACT = "service-leader"
 """File in the data directory: C{cluster.leader} was set by the installation, and what it was before."""
 
 
-def install(args: argparse.Namespace) -> int:
+def install(args: argparse.Namespace, platform: str = sys.platform) -> int:
     """Write the unit, load it, and say what it means."""
     from pitelegram.commands.foreground import resolve
 
     resolved = resolve(args)
-    manager = _manager()
+    manager = _manager(platform)
     program = program_of(args, resolved, os.environ)
     profile = program.profile
     file, text = manager.file(profile), manager.text(program)
@@ -47,8 +48,14 @@ def install(args: argparse.Namespace) -> int:
     if before != text:
         _write(file, text)
         print(f"Wrote {file}")
-    _want_daemon(resolved)
-    manager.load(profile, changed=before not in (None, text))
+    ours = _want_daemon(resolved)
+    try:
+        ensure_private_dir(program.log.parent)
+        manager.load(profile, changed=before not in (None, text))
+    except ServiceRefused:
+        if ours:  # no daemon will come, so nobody should wait for one
+            _give_leader_back(Paths(resolved["agent_dir"], profile))
+        raise
     print(f"The daemon runs as a service ({manager.name}); see: pi-telegram service status")
     for hint in (manager.hint(manager.known(profile)), _token_hint(resolved)):
         if hint is not None:
@@ -56,12 +63,12 @@ def install(args: argparse.Namespace) -> int:
     return 0
 
 
-def uninstall(args: argparse.Namespace) -> int:
+def uninstall(args: argparse.Namespace, platform: str = sys.platform) -> int:
     """Stop and remove exactly our own unit; workers go on."""
     from pitelegram.commands.place import paths_of
 
     paths = paths_of(args)
-    manager = _manager()
+    manager = _manager(platform)
     file = manager.file(paths.profile)
     if _read_ours(file) is None:
         print("There is no service of pi-telegram for this profile.")
@@ -106,6 +113,18 @@ def report_of(profile: str) -> tuple[dict[str, Any], str | None]:
         "lingering": known.lingers,
     }
     return report, manager.hint(known)
+
+
+def active_service(paths: Paths) -> Manager | None:
+    """Return the manager under which the daemon of this place runs as our service, if it does."""
+    try:
+        manager = _manager()
+        installed = _read_ours(manager.file(paths.profile))
+        if installed is None or f"--agent-dir={paths.agent_dir}" not in manager.words(installed):
+            return None
+    except (ServiceRefused, ValueError):
+        return None
+    return manager if manager.known(paths.profile).active else None
 
 
 def program_of(
@@ -163,8 +182,8 @@ def _token_hint(resolved: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _manager() -> Manager:
-    return manager_for(sys.platform, run_program, os.environ, Path.home())
+def _manager(platform: str = sys.platform) -> Manager:
+    return manager_for(platform, run_program, os.environ, Path.home())
 
 
 def _read_ours(file: Path) -> bytes | None:
@@ -195,10 +214,13 @@ def _write(file: Path, text: bytes) -> None:
     os.replace(fresh, file)
 
 
-def _want_daemon(resolved: Mapping[str, Any]) -> None:
-    """Set C{cluster.leader}, and remember what it was if it was not that already."""
+def _want_daemon(resolved: Mapping[str, Any]) -> bool:
+    """Set C{cluster.leader}, and remember what it was if it was not that already.
+
+    @return: whether this installation set it.
+    """
     from pitelegram.commands.leading import want_daemon
-    from pitelegram.kernel.files import ensure_private_dir, write_private
+    from pitelegram.kernel.files import write_private
     from pitelegram.settings.file import SettingsFile
 
     paths = Paths(resolved["agent_dir"], resolved["profile"])
@@ -208,6 +230,7 @@ def _want_daemon(resolved: Mapping[str, Any]) -> None:
         ensure_private_dir(paths.data)
         write_private(paths.data / LEADER_FACT, json.dumps({"before": before}).encode())
     want_daemon(resolved, only_first=False)
+    return before != "daemon"
 
 
 def _give_leader_back(paths: Paths) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import attrs
 
+from pitelegram.errors import UsageError
+
 MARKER = "Written by pi-telegram service install; do not edit."
 """Stands in every unit of ours: a file without it is somebody else's."""
 
@@ -19,6 +21,9 @@ BURST, BURST_SECONDS = 10, 300
 
 NO_RESTART = "2 3 4 5"
 """Exit codes that starting again cannot help: usage, not configured, a live owner, lost for good."""
+
+_UNSAFE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
+"""Line breaks, control characters, and bytes that were no UTF-8: systemd drops such lines."""
 
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"')
 
@@ -62,6 +67,8 @@ def systemd_unit(program: Program) -> str:
     C{KillMode=process} and C{OOMPolicy=continue} leave the workers, which live in the unit's control
     group, alone when the daemon is stopped or a worker is killed for want of memory.
     """
+    program_word, *arguments = program.words
+    command = [quoted(program_word), *(quoted(word, command=True) for word in arguments)]
     environment = [
         f"Environment={quoted(f'{name}={value}')}"
         for name, value in sorted(program.environment.items())
@@ -76,7 +83,7 @@ def systemd_unit(program: Program) -> str:
         "[Service]",
         "Type=notify",
         "NotifyAccess=main",
-        f"ExecStart={' '.join(quoted(word, command=True) for word in program.words)}",
+        f"ExecStart={' '.join(command)}",
         *environment,
         "KillMode=process",
         "OOMPolicy=continue",
@@ -97,6 +104,8 @@ def launchd_agent(program: Program) -> bytes:
     """Return the property list of a launchd agent.
 
     C{AbandonProcessGroup} leaves the workers alone when the daemon ends.
+
+    @raise UsageError: a text cannot stand in a property list.
     """
     agent: dict[str, Any] = {
         "Label": agent_label(program.profile),
@@ -112,18 +121,22 @@ def launchd_agent(program: Program) -> bytes:
         "StandardOutPath": str(program.log),
         "StandardErrorPath": str(program.log),
     }
-    return plistlib.dumps(agent)
+    try:
+        return plistlib.dumps(agent)
+    except ValueError:
+        raise UsageError("a path or option has a control character in it") from None
 
 
 def quoted(text: str, command: bool = False) -> str:
     """Return a text as one word of a unit file.
 
-    C{%} begins a specifier everywhere; C{$} a variable on a command line only.
+    C{%} begins a specifier everywhere; C{$} a variable among the arguments of a
+    command only, not in its program's path.
 
-    @raise ValueError: the text cannot stand in a unit file.
+    @raise UsageError: the text cannot stand in a unit file.
     """
-    if "\n" in text or "\r" in text or "\0" in text:
-        raise ValueError("a path or option has a line break in it")
+    if _UNSAFE.search(text):
+        raise UsageError("a path or option has a line break or a control character in it")
     text = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     if command:
         text = text.replace("$", "$$")
@@ -136,10 +149,10 @@ def words_of(unit: str) -> list[str]:
     @raise ValueError: there is none that this program could have written.
     """
     line = next((each for each in unit.splitlines() if each.startswith("ExecStart=")), "")
-    words = [_unquoted(word).replace("$$", "$") for word in _WORD.findall(line)]
+    words = [_unquoted(word) for word in _WORD.findall(line)]
     if not words:
         raise ValueError("the unit has no command line")
-    return words
+    return [words[0], *(word.replace("$$", "$") for word in words[1:])]
 
 
 def environment_of(unit: str) -> dict[str, str]:

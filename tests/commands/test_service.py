@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import plistlib
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from twisted.internet.utils import getProcessOutputAndValue
 from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.commands import units
+from pitelegram.commands.background import BOOT
 from pitelegram.commands.managers import (
     Known,
     Launchd,
@@ -23,6 +27,7 @@ from pitelegram.commands.managers import (
     run_program,
 )
 from pitelegram.commands.units import Program
+from pitelegram.errors import UsageError
 from pitelegram.kernel.deferring import deferred
 from tests.commands.support import CommandCase
 
@@ -83,8 +88,16 @@ class UnitTests(SynchronousTestCase):
         self.assertIn("$$HOME", text)
         self.assertEqual(units.words_of(text), a_program().words)
         self.assertEqual(units.environment_of(text), a_program().environment)
-        with self.assertRaises(ValueError):
-            units.systemd_unit(a_program(words=["/bin/x", "a\nExecStart=/bin/evil"]))
+
+    def test_no_line_breaks(self) -> None:
+        """What cannot stand in a unit is a mistake of the command line, and adds no line to it."""
+        for word in ("a\nExecStart=/bin/evil", "a\rb", "a\0b", "a\x1bb", "a\udcffb"):
+            with self.assertRaises(UsageError, msg=repr(word)):
+                units.systemd_unit(a_program(words=["/bin/x", word]))
+            with self.assertRaises(UsageError, msg=repr(word)):
+                units.systemd_unit(a_program(environment={"PATH": word}))
+        with self.assertRaises(UsageError):
+            units.launchd_agent(a_program(words=["/bin/x", "a\0b"]))
 
     def test_names(self) -> None:
         """One unit per profile."""
@@ -98,16 +111,29 @@ class UnitTests(SynchronousTestCase):
         self.assertIsNotNone(analyze, "install systemd: its systemd-analyze checks the unit")
         with tempfile.TemporaryDirectory() as directory:
             file = Path(directory) / "pi-telegram.service"
-            program = a_program(words=["/bin/sh", "-c", "exit 0", f"--root={STRANGE}"])
-            file.write_text(units.systemd_unit(program))
-            done = subprocess.run(
-                [str(analyze), "--user", "verify", str(file)],
-                capture_output=True,
-                text=True,
-                env={**os.environ, "XDG_RUNTIME_DIR": directory, "HOME": directory},
+            python = Path(directory) / "my 100% $HOME pythön"
+            python.symlink_to("/bin/sh")
+            words = [str(python), "-c", BOOT, f"--root={STRANGE}"]
+            program = a_program(
+                words=words, environment={"PATH": "/a b/100%:/usr/bin", "X": STRANGE}
             )
-        said = [line for line in done.stderr.splitlines() if "pi-telegram" in line]
-        self.assertEqual((done.returncode, said), (0, []), done.stderr)
+            self.assertEqual(units.words_of(units.systemd_unit(program)), words)
+            file.write_text(units.systemd_unit(program))
+            done = self.verify(str(analyze), file, directory)
+            said = [line for line in done.stderr.splitlines() if "pi-telegram" in line]
+            self.assertEqual((done.returncode, said), (0, []), done.stderr)
+            python.unlink()
+            done = self.verify(str(analyze), file, directory)
+            self.assertIn(f"{python} is not executable", done.stderr)
+
+    def verify(self, analyze: str, file: Path, directory: str) -> Any:
+        """Have systemd check a unit, without a manager and without a login."""
+        return subprocess.run(
+            [analyze, "--user", "verify", str(file)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "XDG_RUNTIME_DIR": directory, "HOME": directory},
+        )
 
     def test_launchd(self) -> None:
         """The agent is a right property list; workers outlive it; a clean end stays an end."""
@@ -166,6 +192,55 @@ class ManagerTests(SynchronousTestCase):
         self.run_.answers["show-user"] = (1, "no such user")
         self.assertIsNone(systemd.known("default").lingers)
 
+    def test_not_answered(self) -> None:
+        """A manager that did not answer is not taken for one that said no."""
+        systemd, launchd = Systemd(self.run_, {}, self.home), Launchd(self.run_, self.home)
+        for code in (1, 124, 127):
+            self.run_.answers["is-active"] = (code, "Failed to connect to bus")
+            known = systemd.known("default")
+            self.assertEqual((known.active, known.enabled), (None, None), code)
+            self.assertIn("does not answer", systemd.hint(known) or "")
+        for code in (3, 4):
+            self.run_.answers["is-active"] = (code, "inactive")
+            self.assertIs(systemd.known("default").active, False)
+        self.run_.answers["print"] = (124, "launchctl did not answer")
+        self.assertIsNone(launchd.known("default").active)
+
+    def test_does_not_stop(self) -> None:
+        """One that runs on although it was told to end is said; one nobody runs is no matter."""
+        for manager in (Systemd(self.run_, {}, self.home), Launchd(self.run_, self.home)):
+            self.run_.answers = {"disable": (1, "timed out"), "bootout": (5, "timed out")}
+            with self.assertRaises(ServiceRefused) as caught:
+                manager.unload("default")
+            self.assertIn("timed out", str(caught.exception))
+            self.run_.answers |= {"is-active": (3, ""), "print": (113, "")}
+            manager.unload("default")
+        self.run_.answers = {"bootout": (36, "in progress")}
+        Launchd(self.run_, self.home).unload("default")
+        self.assertEqual(self.run_.ran[-1][1], "bootout")
+
+    def test_restart(self) -> None:
+        """Each manager restarts it in its own words, or says why not."""
+        systemd, launchd = Systemd(self.run_, {}, self.home), Launchd(self.run_, self.home)
+        systemd.restart("work")
+        launchd.restart("work")
+        self.assertEqual(self.run_.ran[0][2:], ("restart", "pi-telegram-work.service"))
+        self.assertEqual(self.run_.ran[1][1:3], ("kickstart", "-k"))
+        self.run_.answers = {"restart": (1, "no"), "kickstart": (3, "no")}
+        for manager in (systemd, launchd):
+            with self.assertRaises(ServiceRefused):
+                manager.restart("work")
+
+    def test_interface(self) -> None:
+        """The stand-in takes and gives what the real runner does."""
+        signature = inspect.signature(run_program)
+        self.assertEqual(
+            inspect.signature(self.run_).return_annotation, signature.return_annotation
+        )
+        for run in (self.run_, run_program):
+            code, said = run("true")
+            self.assertEqual((code, said), (0, ""))
+
     def test_launchd(self) -> None:
         """Loaded once; loaded anew when its content changed; unloaded by its label."""
         launchd = Launchd(self.run_, self.home)
@@ -222,15 +297,16 @@ class CommandTests(CommandCase):
 
     def service(self, *words: str) -> Any:
         """Run a command."""
+        return self.cli("service", *words, environ=self.environ())
+
+    def environ(self) -> dict[str, str]:
+        """Where the stand-ins are found, and a home directory of its own."""
         path = f"{self.bin}{os.pathsep}{os.environ['PATH']}"
-        environ = {"HOME": str(self.home), "PATH": path, "XDG_CONFIG_HOME": ""}
-        return self.cli("service", *words, environ=environ)
+        return {"HOME": str(self.home), "PATH": path, "XDG_CONFIG_HOME": ""}
 
     def doctor(self) -> Any:
         """Have everything looked at."""
-        path = f"{self.bin}{os.pathsep}{os.environ['PATH']}"
-        environ = {"HOME": str(self.home), "PATH": path, "XDG_CONFIG_HOME": ""}
-        return self.cli("doctor", "--api-root", "http://127.0.0.1:9", environ=environ)
+        return self.cli("doctor", "--api-root", "http://127.0.0.1:9", environ=self.environ())
 
     def asked(self) -> list[str]:
         """What systemctl was asked."""
@@ -308,6 +384,100 @@ class CommandTests(CommandCase):
         self.assertIn("no bus", done.err)
         self.assertIn("pi-telegram start", done.err)
         self.assertTrue(self.unit.exists())
+        self.assertNotIn("cluster", self.configured())
+        shown = await self.service("status", "--json")
+        report = json.loads(shown.out)
+        self.assertEqual((shown.code, report["installed"], report["active"]), (1, True, None))
+        self.assertIn("does not answer", (await self.doctor()).out)
+
+    @deferred
+    async def test_runs_on(self) -> None:
+        """A service that does not end keeps its file, so that it can still be told to."""
+        await self.service("install", "--pi", "sh")
+        (self.bin / "systemctl.active").write_text("0")
+        with open(self.bin / "systemctl", "a") as script:
+            script.write('case "$*" in *disable*) echo timed out; exit 1;; esac\n')
+        done = await self.service("uninstall")
+        self.assertEqual(done.code, 1)
+        self.assertIn("timed out", done.err)
+        self.assertTrue(self.unit.exists())
+        self.assertEqual(self.configured()["cluster"], {"leader": "daemon"})
+
+    @deferred
+    async def on(self, platform: str, *words: str) -> tuple[int, str]:
+        """Run a command of another platform; fires with its exit code and what it complains of."""
+        boot = (
+            "import sys; from pitelegram.commands import parser, service;"
+            "args = parser.build().parse_args(['service', *sys.argv[2:]]);"
+            "sys.exit(getattr(service, sys.argv[2])(args, sys.argv[1]))"
+        )
+        environ = {**os.environ, **self.environ(), "PI_CODING_AGENT_DIR": str(self.agent)}
+        arguments = ["-c", boot, platform, *words]
+        _, err, code = await getProcessOutputAndValue(sys.executable, arguments, env=environ)
+        return code, err.decode()
+
+    @deferred
+    async def test_agent_of_launchd(self) -> None:
+        """On macOS an agent is written, loaded, found up to date, unloaded and removed."""
+        (self.bin / "launchctl").write_text(
+            '#!/bin/sh\necho "$@" >> "$0.log"\n[ "$1" != print ] || exit 113\n'
+        )
+        (self.bin / "launchctl").chmod(0o755)
+        code, err = await self.on("darwin", "install", "--pi", "sh", "--profile", "work")
+        self.assertEqual(code, 0, err)
+        file = self.home / "Library/LaunchAgents/pi-telegram.work.plist"
+        words = plistlib.loads(file.read_bytes())["ProgramArguments"]
+        self.assertIn("--profile=work", words)
+        self.assertIn(f"--agent-dir={self.agent}", words)
+        self.assertEqual(file.stat().st_mode & 0o777, 0o644)
+        code, err = await self.on("darwin", "uninstall", "--profile", "work")
+        self.assertEqual((code, file.exists()), (0, False), err)
+        asked = (self.bin / "launchctl.log").read_text().splitlines()
+        domain = f"gui/{os.getuid()}"
+        self.assertIn(f"bootstrap {domain} {file}", asked)
+        self.assertEqual(asked[-1], f"bootout {domain}/pi-telegram.work")
+        self.assertEqual(self.asked(), [])
+
+    @deferred
+    async def test_line_break(self) -> None:
+        """A directory that cannot stand in a unit is refused before anything is written."""
+        root = self.agent / "two\nlines"
+        root.mkdir()
+        done = await self.service("install", "--pi", "sh", "--root", str(root))
+        self.assertEqual(done.code, 2, done.err)
+        self.assertNotIn("Traceback", done.err)
+        self.assertFalse(self.unit.exists())
+        self.assertNotIn("cluster", self.configured())
+
+    @deferred
+    async def test_start_and_restart_beside_it(self) -> None:
+        """C{start} says that the service runs; C{restart} leaves it to its manager."""
+        await self.service("install", "--pi", "sh")
+        self.own()
+        environ = self.environ()
+        done = await self.cli("start", environ=environ)
+        self.assertEqual(done.code, 4)
+        self.assertNotIn("runs as a service", done.err)  # it is installed and does not run
+        (self.bin / "systemctl.active").write_text("0")
+        done = await self.cli("start", environ=environ)
+        self.assertEqual(done.code, 4)
+        self.assertIn("runs as a service already", done.err)
+        done = await self.cli("restart", "--log-level=debug", environ=environ)
+        self.assertEqual(done.code, 1)
+        self.assertIn("service install", done.err)
+        self.assertNotIn("--user restart pi-telegram.service", self.asked())
+        done = await self.cli("restart", environ=environ)
+        self.assertEqual(done.code, 0, done.err)
+        self.assertEqual(self.asked()[-1], "--user restart pi-telegram.service")
+
+    @deferred
+    async def test_platform_without_services(self) -> None:
+        """Where no manager is known nothing is written, and the way out is said."""
+        code, err = await self.on("sunos5", "install", "--pi", "sh")
+        self.assertEqual(code, 1, err)
+        self.assertIn("pi-telegram start", err)
+        self.assertNotIn("cluster", self.configured())
+        self.assertFalse(self.home.exists())
 
     @deferred
     async def test_token_in_a_variable(self) -> None:
