@@ -128,6 +128,24 @@ class CrashLoop(SystemCase):
         self.assertEqual((self.count(), self.system.workers()), (count, []))
 
     @deferred
+    async def test_limit(self) -> None:
+        """Five restarts in ten minutes are enough: then it waits for an operator, whose start revives it."""
+        await self.system.start_daemon("--pi", shlex.quote(str(self.wrapper)))
+        thread = await self.system.start_worker("alpha")
+        self.order(DIES)
+        self.system.workers()[0].kill()
+        await self.system.until(lambda: self.is_in("failed"), "the last of five", 90)
+        self.assertEqual(self.count(), 5)
+        worker = await self.private("alpha")
+        self.assertEqual((worker["restarts"], worker["pid"]), (5, None))
+        changes = [change for _, change, _ in self.audit("alpha")]
+        self.assertEqual(changes.count("backoff > spawning"), 5)
+        self.assertEqual(len(self.system.answers("❌ alpha", thread)), 1)
+        self.order("")
+        await self.worker("restart", "alpha")
+        await self.asked("revived", thread)
+
+    @deferred
     async def is_in(self, state: str) -> bool:
         """Whether the worker is in that state."""
         return bool(await self.system.worker_state("alpha") == state)
