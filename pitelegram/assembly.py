@@ -140,6 +140,7 @@ def _worker_moved(leader: LeaderService, view: Any) -> None:
     if view.state in ("spawning", "adopting"):
         spawn(leader.log, "the key of the installation", leader.continuity.prepare())
     if view.state in ("stopped", "failed"):
+        spawn(leader.log, "noting inactive Threads", leader.janitor.note())
         spawn(leader.log, "looking into a worker's file", leader.orphans.examine(view.binding_key))
 
 
