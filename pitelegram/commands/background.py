@@ -38,6 +38,14 @@ BOOT = (
 """Without the current directory on the import path: a project's own modules must not run."""
 
 
+_MARKS = frozenset(
+    (
+        *("PI_TELEGRAM_DAEMON_WORKER", "PI_TELEGRAM_FOLLOWER_OWNER_ID"),
+        *("PI_SESSION_ID", "PI_SESSION_FILE", "PI_PROVIDER", "PI_MODEL", "PI_REASONING_LEVEL"),
+    )
+)
+
+
 def start(args: argparse.Namespace) -> int:
     """Start the daemon and wait until it is ready, or say why it is not."""
     from pitelegram.commands.foreground import resolve
@@ -263,15 +271,14 @@ def _stop_one(client: ControlClient, name: str) -> str | None:
 
 
 def _unmarked(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without what marks a worker's processes.
+    """Return an environment without what marks a worker's processes or names a Pi's session.
 
     This may run in a worker's own shell; a daemon with its mark would be ended with it.
     """
     return {
         name: value
         for name, value in environ.items()
-        if not name.startswith("PI_TELEGRAM_WORKER_")
-        and name not in ("PI_TELEGRAM_DAEMON_WORKER", "PI_TELEGRAM_FOLLOWER_OWNER_ID")
+        if not name.startswith("PI_TELEGRAM_WORKER_") and name not in _MARKS
     }
 
 

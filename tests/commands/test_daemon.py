@@ -309,21 +309,27 @@ class StartingTests(CommandCase):
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         self.assertIn("still starting", err)
+        self.assertIn("logs", err)
 
     def test_started_from_a_workers_shell(self):
-        """A daemon carries no worker's mark, which would end it with that worker."""
+        """A daemon carries no worker's mark, which would end it with that worker, and no session."""
         self.patch(
             os,
             "environ",
-            {**os.environ, "PI_TELEGRAM_WORKER_MARK": "m", "PI_TELEGRAM_PROFILE": "p"},
+            {
+                **{name: value for name, value in os.environ.items() if name[:3] != "PI_"},
+                **dict.fromkeys(("PI_TELEGRAM_WORKER_MARK", "PI_TELEGRAM_DAEMON_WORKER"), "m"),
+                **dict.fromkeys(("PI_SESSION_ID", "PI_SESSION_FILE", "PI_PROVIDER"), "s"),
+                **dict.fromkeys(("PI_MODEL", "PI_REASONING_LEVEL"), "s"),
+                **dict.fromkeys(("PI_TELEGRAM_PROFILE", "PI_OFFLINE"), "p"),
+            },
         )
         script = (
-            "import os, sys;"
-            "print(sorted(n for n in os.environ if n.startswith('PI_TELEGRAM_')));"
-            "sys.exit(1)"
+            "import os, sys;print(sorted(n for n in os.environ if n.startswith('PI_')));sys.exit(1)"
         )
         self.assertIn(
-            "['PI_TELEGRAM_PROFILE', 'PI_TELEGRAM_PROXY']", self.outcome(self.starting(script))[2]
+            "['PI_OFFLINE', 'PI_TELEGRAM_PROFILE', 'PI_TELEGRAM_PROXY']",
+            self.outcome(self.starting(script))[2],
         )
 
     def test_ready(self):
