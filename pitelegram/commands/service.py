@@ -77,7 +77,8 @@ def uninstall(args: argparse.Namespace, platform: str = sys.platform) -> int:
     file.unlink()
     manager.forget()
     print(f"Removed {file}; workers go on running")
-    _give_leader_back(paths)
+    if not _serves_another_profile(manager, file.parent, paths):
+        _give_leader_back(paths)
     return 0
 
 
@@ -231,6 +232,18 @@ def _want_daemon(resolved: Mapping[str, Any]) -> bool:
         write_private(paths.data / LEADER_FACT, json.dumps({"before": before}).encode())
     want_daemon(resolved, only_first=False)
     return before != "daemon"
+
+
+def _serves_another_profile(manager: Manager, directory: Path, paths: Paths) -> bool:
+    """Whether another unit of ours is there for the same agent directory: its setting is the same."""
+    for file in directory.glob("pi-telegram*"):
+        try:
+            text = file.read_bytes()
+            if is_ours(text) and f"--agent-dir={paths.agent_dir}" in manager.words(text):
+                return True
+        except (OSError, ValueError):
+            continue
+    return False
 
 
 def _give_leader_back(paths: Paths) -> None:

@@ -376,6 +376,19 @@ class CommandTests(CommandCase):
         self.assertEqual(self.configured()["cluster"]["leader"], "daemon")
 
     @deferred
+    async def test_setting_of_two_services(self) -> None:
+        """The services of two profiles share the setting: the last one that goes takes it back."""
+        self.configure({"profiles": {"default": {"botToken": "1:a"}, "two": {"botToken": "2:b"}}})
+        for profile in ("default", "two"):
+            done = await self.service("install", "--pi", "sh", "--profile", profile)
+            self.assertEqual(done.code, 0, done.err)
+        await self.service("uninstall")
+        self.assertFalse(self.unit.exists())
+        self.assertEqual(self.configured()["cluster"]["leader"], "daemon")
+        await self.service("uninstall", "--profile", "two")
+        self.assertNotIn("cluster", self.configured())
+
+    @deferred
     async def test_no_manager(self) -> None:
         """systemd that is not there: exit 1 with the way out; the file is kept to be looked at."""
         (self.bin / "systemctl").write_text("#!/bin/sh\necho no bus >&2\nexit 1\n")
