@@ -22,9 +22,14 @@ from pitelegram.testing.control import FakeDaemon
 from pitelegram.testing.stores import leader_database
 
 EXAMPLES = 10_000
+VARIANTS = 4
+"""Requests made of each example: see L{variants}."""
+
+MARK = "zqMARKzq"
+"""A value that no answer may repeat, but for a request's own id."""
 
 QUICK = settings(
-    max_examples=EXAMPLES // 10,
+    max_examples=EXAMPLES // 10 // VARIANTS,
     deadline=None,
     database=None,
     phases=(Phase.explicit, Phase.generate),
@@ -39,7 +44,9 @@ SCALARS = st.one_of(
     st.integers(min_value=2**62, max_value=2**70),
     st.floats(allow_nan=True),
     st.text(max_size=40),
-    st.sampled_from(["", "a", "spec:1", "../..", "\0", "\ud800", "x" * 5000, "/" * 300, "-1"]),
+    st.sampled_from(
+        ["", "a", MARK, "spec:1", "../..", "\0", "\ud800", "x" * 5000, "/" * 300, "-1"]
+    ),
 )
 VALUES = st.recursive(
     SCALARS,
@@ -50,8 +57,8 @@ VALUES = st.recursive(
 )
 ARGUMENTS = {
     "directory": "/projects/a",
-    "text": "hello",
-    "instructions": "be brief",
+    "text": MARK,
+    "instructions": MARK,
     "provider": "p",
     "model": "m",
     "level": "low",
@@ -93,6 +100,13 @@ def requests(draw: Any) -> dict[str, Any]:
     return request
 
 
+def variants(request: dict[str, Any], number: int) -> list[dict[str, Any]]:
+    """Return the request, the same again, the same for looking or not, and as another action."""
+    action = sorted(ACTIONS)[number % len(ACTIONS)]
+    other = {**request, "dry_run": request.get("dry_run") is not True}
+    return [request, dict(request), other, {**request, "action": action}]
+
+
 class DeskCase(SynchronousTestCase):
     """A desk that answers whatever it is asked."""
 
@@ -104,12 +118,16 @@ class DeskCase(SynchronousTestCase):
         self.addCleanup(database.stopService)
         self.desk = CommandDesk(self.daemon, Commands(database, "host"), Clock())
         self.effects: dict[str, int] = {}
+        self.asked = 0
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Submit; exactly one legal envelope must come, and no effect twice."""
         before = len(self.daemon.performed)
         envelope: dict[str, Any] = self.successResultOf(self.desk.submit(request))
         self.assertTrue(is_legal(envelope), envelope)
+        told = {**envelope, "request_id": None, "result": None}
+        self.assertNotIn(MARK, json.dumps(told))
+        self.asked += 1
         for action, _, _, request_id in self.daemon.performed[before:]:
             if not ACTIONS[action].read:
                 self.effects[request_id] = self.effects.get(request_id, 0) + 1
@@ -128,6 +146,8 @@ class RequestTests(DeskCase):
             gc.collect()
             sizes.append(len(gc.get_objects()))
         self.assertLess(sizes[-1], sizes[2] * 1.2, sizes)
+        self.assertGreaterEqual(self.asked, EXAMPLES)
+        self.assertGreater(len(self.effects), 25)
         self.assertEqual(self.flushLoggedErrors(), [])
 
     def run_part(self, number: int) -> None:
@@ -137,9 +157,8 @@ class RequestTests(DeskCase):
         @QUICK
         @given(requests())
         def part(request: dict[str, Any]) -> None:
-            envelope = self.ask(request)
-            if envelope["error"] is not None and envelope["status"] == "invalid_request":
-                self.assertNotIn("hello", json.dumps(envelope["error"]))
+            for variant in variants(request, self.asked):
+                self.ask(variant)
 
         part()
 
@@ -151,14 +170,13 @@ class RequestTests(DeskCase):
         @QUICK
         @given(requests())
         def part(request: dict[str, Any]) -> None:
-            envelope = self.ask(request)
-            if envelope["disposition"] in ("terminal_accepted", "terminal_rejected"):
+            for variant in variants(request, self.asked):
+                envelope = self.ask(variant)
                 if envelope["status"] == "duplicate_request":
-                    return
-                key = envelope["request_id"]
-                self.assertEqual(
-                    answers.setdefault(key, json.dumps(envelope)), json.dumps(envelope)
-                )
+                    continue
+                if envelope["disposition"] in ("terminal_accepted", "terminal_rejected"):
+                    text = json.dumps(envelope)
+                    self.assertEqual(answers.setdefault(envelope["request_id"], text), text)
 
         part()
         self.assertGreater(len(answers), 20)
@@ -174,7 +192,7 @@ class TextTests(SynchronousTestCase):
         ).encode()
 
         @seed(11)
-        @settings(parent=QUICK, max_examples=EXAMPLES // 4)
+        @settings(parent=QUICK, max_examples=EXAMPLES // 5)
         @given(
             st.one_of(
                 st.binary(max_size=200),
