@@ -69,7 +69,7 @@ def _service(paths: Paths) -> Iterator[Finding]:
     from pitelegram.commands.service import report_of
 
     try:
-        report, hint = report_of(paths.profile)
+        report, hint = report_of(paths)
     except ServiceRefused as error:
         yield Finding("warn", "service", str(error), "see pi-telegram service status")
         return

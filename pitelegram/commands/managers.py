@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
+from xml.parsers.expat import ExpatError
 
 import attrs
 
@@ -174,8 +175,14 @@ class Launchd:
         return units.launchd_agent(program)
 
     def words(self, text: bytes) -> list[str]:
-        """Return the command line of an agent of ours."""
-        return list(plistlib.loads(text)["ProgramArguments"])
+        """Return the command line of an agent of ours.
+
+        @raise ValueError: it is damaged.
+        """
+        try:
+            return [str(word) for word in plistlib.loads(text)["ProgramArguments"]]
+        except (ExpatError, KeyError, TypeError) as error:
+            raise ValueError("the agent has no command line") from error
 
     def load(self, profile: str, changed: bool) -> None:
         """Load and start it.

@@ -44,7 +44,7 @@ def install(args: argparse.Namespace, platform: str = sys.platform) -> int:
     program = program_of(args, resolved, os.environ)
     profile = program.profile
     file, text = manager.file(profile), manager.text(program)
-    before = _read_ours(file)
+    before = _read_ours(manager, Paths(resolved["agent_dir"], profile))
     if before != text:
         _write(file, text)
         print(f"Wrote {file}")
@@ -70,7 +70,7 @@ def uninstall(args: argparse.Namespace, platform: str = sys.platform) -> int:
     paths = paths_of(args)
     manager = _manager(platform)
     file = manager.file(paths.profile)
-    if _read_ours(file) is None:
+    if _read_ours(manager, paths) is None:
         print("There is no service of pi-telegram for this profile.")
         return 0
     manager.unload(paths.profile)
@@ -86,7 +86,7 @@ def status(args: argparse.Namespace) -> int:
     """Say whether the service is there and runs."""
     from pitelegram.commands.place import paths_of
 
-    report, hint = report_of(paths_of(args).profile)
+    report, hint = report_of(paths_of(args))
     if args.json:
         output.print_json({"schema_version": 1, **report}, lambda value: value)
     else:
@@ -97,14 +97,14 @@ def status(args: argparse.Namespace) -> int:
     return 0 if report["active"] else EXIT_FAILED
 
 
-def report_of(profile: str) -> tuple[dict[str, Any], str | None]:
+def report_of(paths: Paths) -> tuple[dict[str, Any], str | None]:
     """Return how a profile's service is, and what the operator should do about it.
 
     @raise ServiceRefused: there is no manager here, or the unit is somebody else's.
     """
     manager = _manager()
-    installed = _read_ours(manager.file(profile))
-    known = manager.known(profile)
+    installed = _read_ours(manager, paths)
+    known = manager.known(paths.profile)
     report: dict[str, Any] = {
         "manager": manager.name,
         "installed": installed is not None,
@@ -120,10 +120,9 @@ def active_service(paths: Paths) -> Manager | None:
     """Return the manager under which the daemon of this place runs as our service, if it does."""
     try:
         manager = _manager()
-        installed = _read_ours(manager.file(paths.profile))
-        if installed is None or f"--agent-dir={paths.agent_dir}" not in manager.words(installed):
+        if _read_ours(manager, paths) is None:
             return None
-    except (ServiceRefused, ValueError):
+    except ServiceRefused:
         return None
     return manager if manager.known(paths.profile).active else None
 
@@ -187,11 +186,13 @@ def _manager(platform: str = sys.platform) -> Manager:
     return manager_for(platform, run_program, os.environ, Path.home())
 
 
-def _read_ours(file: Path) -> bytes | None:
+def _read_ours(manager: Manager, paths: Paths) -> bytes | None:
     """Return our unit's text, None when there is none.
 
-    @raise ServiceRefused: a file of that name is there that we did not write.
+    @raise ServiceRefused: a file of that name is there that we did not write, or wrote for another
+        agent directory.
     """
+    file = manager.file(paths.profile)
     try:
         data = file.read_bytes()
     except FileNotFoundError:
@@ -199,6 +200,16 @@ def _read_ours(file: Path) -> bytes | None:
     if file.is_symlink() or not is_ours(data):
         raise ServiceRefused(
             f"a unit called {file.name} is there that pi-telegram did not write; move it away first"
+        )
+    place = f"--agent-dir={paths.agent_dir}"
+    try:
+        words = manager.words(data)
+    except ValueError:  # edited: it is replaced
+        return data
+    if place not in words:
+        raise ServiceRefused(
+            f"{file.name} is the service of another agent directory; name that one with"
+            " --agent-dir, or use another profile here"
         )
     return data
 

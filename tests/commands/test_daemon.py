@@ -253,6 +253,15 @@ class ForegroundTests(DaemonCase):
             ended = await self.cli(verb)
             self.assertEqual(ended.code, 4, ended.out + ended.err)
             self.assertIn(f"live worker (pid {os.getpid()})", ended.out + ended.err)
+        unchecked = (
+            "import sys; from pitelegram import assembly;"
+            "from pitelegram.commands import foreground, parser;"
+            "given = foreground.resolve(parser.build().parse_args(['run']));"
+            "made = lambda: assembly.make_daemon(given);"
+            "sys.exit(foreground.run_service(made, 'info', sys.stdout))"
+        )  # as when the other one came after the look at the lock
+        out, code, _ = await self.run_until_ready([sys.executable, "-c", unchecked])
+        self.assertEqual(code, 4, out)
         self.assertEqual(self.telegram.calls, [])
         self.assertEqual(self.paths.owners.read_bytes(), before)
         self.assertEqual(list(self.agent.rglob("*.sqlite3*")), [])

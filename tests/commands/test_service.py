@@ -255,6 +255,9 @@ class ManagerTests(SynchronousTestCase):
         self.assertEqual(
             [words[1] for words in self.run_.ran][1:], ["print", "bootout", "bootstrap"]
         )
+        for damaged in (b"", b"<plist>", b"<?xml", plistlib.dumps({}), plistlib.dumps([1])):
+            with self.assertRaises(ValueError, msg=repr(damaged)):
+                launchd.words(damaged)
         self.assertIsNone(launchd.hint(Known(active=True, enabled=True, lingers=None)))
         self.run_.answers = {"print": (1, ""), "bootstrap": (5, "Input/output error")}
         with self.assertRaises(ServiceRefused):
@@ -361,6 +364,22 @@ class CommandTests(CommandCase):
             self.assertIn("did not write", done.err)
         self.assertEqual(self.unit.read_text(), "[Service]\nExecStart=/bin/true\n")
         self.assertEqual(self.asked(), [])
+
+    @deferred
+    async def test_another_agent_directory(self) -> None:
+        """A service belongs to one place: from another it is neither replaced nor removed."""
+        await self.service("install", "--pi", "sh")
+        before, asked = self.unit.read_text(), len(self.asked())
+        other = self.agent / "other"
+        other.mkdir()
+        for verb in ("install", "uninstall", "status"):
+            done = await self.service(verb, f"--agent-dir={other}")
+            self.assertEqual(done.code, 1, verb)
+            self.assertIn("another agent directory", done.err)
+        self.assertEqual((self.unit.read_text(), len(self.asked())), (before, asked))
+        self.unit.write_text(before.replace("ExecStart=", "#"))
+        self.assertEqual((await self.service("install", "--pi", "sh")).code, 0)
+        self.assertEqual(self.unit.read_text(), before)
 
     @deferred
     async def test_own_setting_only(self) -> None:
