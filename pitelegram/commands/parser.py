@@ -128,6 +128,7 @@ def build() -> argparse.ArgumentParser:
     _daemon_commands(commands)
     _worker_commands(commands, place)
     _outbox_commands(commands, place)
+    _threads_commands(commands, place)
     _service_commands(commands)
     command = commands.add("command", "raw:command", "send one raw control command")
     command.add_argument(
@@ -252,6 +253,17 @@ def _answer_command(workers: _Commands, change: list[Any]) -> None:
     one.add_argument("--text", metavar="TEXT", help="a text")
     one.add_argument("--confirm", choices=("yes", "no"), help="yes or no")
     one.add_argument("--cancel", action="store_true", help="no answer")
+
+
+def _threads_commands(commands: _Commands, place: argparse.ArgumentParser) -> None:
+    parser = commands.add("threads", "usage:show_and_fail", "Threads, and those that nobody uses")
+    threads = _Commands(parser, [place])
+    listing = threads.add("list", "threads:show", "list the workers' Threads")
+    listing.add_argument("--json", action="store_true", help="as JSON")
+    both = [place, _changing()]
+    threads.add("review", "threads:review", "find inactive Threads; nothing is deleted", both)
+    words = "delete what the newest review found"
+    threads.add("delete-reviewed", "threads:delete_reviewed", words, both)
 
 
 def _outbox_commands(commands: _Commands, place: argparse.ArgumentParser) -> None:

@@ -256,6 +256,45 @@ class OutboxTests(ServedCase):
         self.assertEqual(self.daemon.performed[0][:3], ("outbox.retry", "", {"key": "k1"}))
 
 
+class ThreadsTests(ServedCase):
+    """C{threads}."""
+
+    @deferred
+    async def test_list(self):
+        """The workers' Threads; nothing of the private part."""
+        self.assertIn("No worker", (await self.cli("threads", "list")).out)
+        worker = {"name": "blue", "state": "stopped", "thread_name": "Cedar", "slot": "C"}
+        self.daemon.public_workers = [worker]
+        self.assertIn("Cedar", (await self.cli("threads", "list")).out)
+        shown = json.loads((await self.cli("threads", "list", "--json")).out)
+        self.assertEqual(shown, {"schema_version": 1, "threads": [worker]})
+
+    @deferred
+    async def test_review_and_delete(self):
+        """Each is its own command; with an id it is done once."""
+        self.daemon.answers["threads.review"] = {"inactive": ["Cedar", "Dune"]}
+        ended = await self.cli("threads", "review")
+        self.assertEqual(ended.code, 0, ended.err)
+        self.assertTrue(ended.out.startswith("Cedar\nDune\n"), ended.out)
+        self.daemon.answers["threads.review"] = {"inactive": []}
+        self.assertIn("Nothing is inactive", (await self.cli("threads", "review")).out)
+        self.daemon.answers["threads.delete_reviewed"] = {"deleted": 1, "kept": 1}
+        for _ in range(2):
+            ended = await self.cli("threads", "delete-reviewed", "--request-id", "d1")
+            self.assertIn("Deleted: 1, kept because they are in use: 1.", ended.out)
+        ended = await self.cli("threads", "delete-reviewed", "--dry-run")
+        self.assertIn("dry run", ended.out)
+        done = [action for action, *_ in self.daemon.performed]
+        self.assertEqual(done, ["threads.review"] * 2 + ["threads.delete_reviewed"])
+
+    @deferred
+    async def test_refused(self):
+        """Without a review there is nothing to delete: exit code 1 and the reason."""
+        self.daemon.answers["threads.delete_reviewed"] = Refusal("stale", "review again")
+        ended = await self.cli("threads", "delete-reviewed")
+        self.assertEqual((ended.code, ended.err), (1, "pi-telegram: review again\n"))
+
+
 class SocketPathTests(ServedCase):
     """Where the socket is looked for."""
 

@@ -371,6 +371,25 @@ class DoingTests(FaceCase):
         self.assertEqual(self.face.outbox()[0]["state"], "pending")
         self.refused("not_found", "outbox.retry", {}, key="gone")
 
+    @deferred
+    async def test_threads(self) -> None:
+        """A review names what is inactive; deleting takes exactly that, once; without one it refuses."""
+        self.refused("stale", "threads.delete_reviewed", {})
+        self.assertEqual(await self.perform("threads.review", {}), {"inactive": []})
+        self.refused("stale", "threads.delete_reviewed", {})
+        bindings = self.world.leader.bindings
+        await bindings.ensure("spec-gone", "managed", "/projects/gone")
+        await bindings.set_target("spec-gone", 1000, 77, None)
+        await bindings.assign_slot("spec-gone", "C", "Cedar")
+        await bindings.set_inactive("spec-gone", 1)
+        self.assertEqual(await self.perform("threads.review", {}), {"inactive": ["Cedar"]})
+        self.assertEqual(self.world.api.made("deleteForumTopic"), [])
+        found = await self.perform("threads.delete_reviewed", {})
+        self.assertEqual(found, {"deleted": 1, "kept": 0})
+        (call,) = self.world.api.made("deleteForumTopic")
+        self.assertEqual(call.params["message_thread_id"], 77)
+        self.refused("stale", "threads.delete_reviewed", {})
+
     def test_every_action(self) -> None:
         """Whatever the schema admits is done or refused in so many words."""
         done = {"worker.start", "worker.stop", "worker.restart", "worker.forget", "outbox.retry"}
