@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from urllib.parse import quote
 
 MARK = "[redacted]"
 
 PUBLIC_LIMIT = 12_000
 """Characters that one public text keeps."""
+
+_LABEL = 256
+_LABELS_KEPT = 4096
+"""Longest text that is remembered as redacted, and how many are."""
 
 _MINIMUM = 8
 """Shorter strings are not treated as secrets: removing them would shred ordinary text."""
@@ -78,6 +83,7 @@ _PUBLIC = tuple(
 _LAST_WORD = re.compile(r"\S+\Z")
 
 
+@lru_cache(maxsize=1024)
 def is_private_name(name: str) -> bool:
     """Whether a field of this name is never shown in public, whatever its value.
 
@@ -102,6 +108,7 @@ class Secrets:
     def __init__(self) -> None:
         self._known: set[str] = set()
         self._pattern: re.Pattern[str] | None = None
+        self._labels: dict[str, str] = {}
 
     def add(self, *secrets: str) -> None:
         """Remove these strings, and their URL-quoted forms, from now on.
@@ -136,10 +143,26 @@ class Secrets:
             text = pattern.sub(MARK, text)
         return text if len(text) <= limit else text[: limit - 1] + "…"
 
+    def label_public(self, text: str) -> str:
+        """Return what L{redact_public} does; a short text that comes again is not looked at again.
+
+        For what stands in each document: names of members, Threads and problems.
+        """
+        if len(text) > _LABEL:
+            return self.redact_public(text)
+        labels = self._labels  # from before a change of the secrets: then nobody reads it any more
+        shown = labels.get(text)
+        if shown is None:
+            if len(labels) >= _LABELS_KEPT:
+                labels.clear()
+            shown = labels[text] = self.redact_public(text)
+        return shown
+
     def _rebuild(self) -> None:
         longest_first = sorted(self._known, key=len, reverse=True)
         joined = "|".join(re.escape(secret) for secret in longest_first)
         self._pattern = re.compile(joined) if joined else None
+        self._labels = {}
 
 
 def _spellings(secret: str) -> tuple[str, ...]:

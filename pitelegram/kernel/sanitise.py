@@ -64,13 +64,13 @@ class _Public:
         grammar = self._exact.get(name)
         if grammar is not None and grammar.fullmatch(text) and self._secrets.redact(text) == text:
             return text
-        return self._secrets.redact_public(text)
+        return self._secrets.label_public(text)
 
     def _name(self, name: str) -> str | None:
         """A member's name as it is shown, None for a private one; it is a text as well."""
         if name not in self._names:
             private = name not in self._keep and is_private_name(name)
-            self._names[name] = None if private else self._secrets.redact_public(name)
+            self._names[name] = None if private else self._secrets.label_public(name)
         return self._names[name]
 
 

@@ -150,6 +150,22 @@ class RedactTests(SynchronousTestCase):
         secrets.remove("long-secret", "long-secret-longer")
         self.assertEqual(secrets.redact("long-secret"), "long-secret")
 
+    def test_labels(self) -> None:
+        """Remembered labels are as if looked at anew: a secret that is learned later goes too."""
+        secrets = Secrets()
+        self.assertEqual(secrets.label_public("notes in /home/bob"), "notes in [redacted]")
+        for text in ("swordfish-1", "x" * 300 + " swordfish-1"):
+            self.assertEqual(secrets.label_public(text), text)
+            self.assertEqual(secrets.label_public(text), text)
+        secrets.add("swordfish-1")
+        self.assertEqual(secrets.label_public("swordfish-1"), "[redacted]")
+        self.assertNotIn("swordfish", secrets.label_public("x" * 300 + " swordfish-1"))
+        secrets.remove("swordfish-1")
+        self.assertEqual(secrets.label_public("swordfish-1"), "swordfish-1")
+        for number in range(10_000):
+            secrets.label_public(f"label {number}")
+        self.assertLess(len(secrets._labels), 5000)
+
 
 class LogTests(SynchronousTestCase):
     """Observers."""
