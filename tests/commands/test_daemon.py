@@ -254,12 +254,13 @@ class ForegroundTests(DaemonCase):
             self.assertEqual(ended.code, 4, ended.out + ended.err)
             self.assertIn(f"live worker (pid {os.getpid()})", ended.out + ended.err)
         unchecked = (
-            "import sys; from pitelegram import assembly;"
+            "import sys; from pitelegram import assembly; from pitelegram.daemon import service;"
+            "service.check = lambda paths: None;"
             "from pitelegram.commands import foreground, parser;"
             "given = foreground.resolve(parser.build().parse_args(['run']));"
             "made = lambda: assembly.make_daemon(given);"
             "sys.exit(foreground.run_service(made, 'info', sys.stdout))"
-        )  # as when the other one came after the look at the lock
+        )  # as when the other one came after each look at the lock
         out, code, _ = await self.run_until_ready([sys.executable, "-c", unchecked])
         self.assertEqual(code, 4, out)
         self.assertEqual(self.telegram.calls, [])
