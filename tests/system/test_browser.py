@@ -46,3 +46,47 @@ class ChatPageJob(SystemCase):
         self.assertIn("running", seen["roster"])
         self.assertEqual(seen["complaints"], [])
         self.once("You said: hello from the page", thread)
+
+    @deferred
+    async def test_from_the_roster_to_the_roster(self) -> None:
+        """A new worker by the mouse alone: picked, started, asked, stopped."""
+        self.system.project("my project")
+        await self.system.start_daemon("--root", str(self.system.projects))
+
+        def begin(page: ChatPage) -> None:
+            page.open(self.system.telegram.page_url)
+            page.choose_thread("🛠 Control")
+            page.write("/daemon")
+            page.wait_for_answer("Daemon control")
+            page.press("📁 New worker…")
+            page.wait_for_answer("Pick a project directory")
+            page.press("📁 my project")
+            page.wait_for_answer("No directories in it.")
+            page.press("✅ Start a worker here")
+            page.wait_for_answer("settings, extensions and skills")
+            page.press("✅ Start a worker here")
+
+        def use(page: ChatPage) -> str:
+            page.choose_thread("A")
+            page.write("hello from the new worker")
+            return page.wait_for_answer("You said: hello from the new worker")
+
+        def stop(page: ChatPage) -> dict[str, Any]:
+            page.choose_thread("🛠 Control")
+            page.press("↩️ Menu")
+            page.wait_for_answer("Daemon control")
+            page.press("👷 Workers")
+            page.wait_for_answer(lambda text: "running" in text)
+            page.press("🛑 Stop")
+            page.wait_for_answer("Stop my-project?")
+            page.press("🛑 Stop")
+            roster = page.wait_for_answer(lambda text: "stopped" in text and "Pi workers" in text)
+            return {"roster": roster, "complaints": page.complaints()}
+
+        await self.browser.run(begin)
+        await self.system.thread_of("my-project")
+        self.assertIn("hello from the new worker", await self.browser.run(use))
+        seen = await self.browser.run(stop)
+        self.assertIn("⚪ my-project · stopped", seen["roster"])
+        self.assertEqual(seen["complaints"], [])
+        self.assertEqual(self.system.workers(), [])
