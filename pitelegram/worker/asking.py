@@ -46,6 +46,8 @@ class Asking:
     @ivar place: the target that its message went, or is going, to.
     @ivar messages: ids of messages that show it; more than one after a change of Thread.
     @ivar words: what its message says when it is over.
+    @ivar page: the page of options that was asked for last.
+    @ivar turning: whether its buttons are being edited.
     @ivar timers: what has to be cancelled when it is over.
     """
 
@@ -57,6 +59,8 @@ class Asking:
     place: dict[str, int] = attrs.field(factory=dict)
     messages: list[int] = attrs.field(factory=list)
     words: str = ""
+    page: int = 0
+    turning: bool = False
     timers: list[IDelayedCall] = attrs.field(factory=list)
     machine: Machine = attrs.field(factory=lambda: Machine(POSTING, TABLE))
 

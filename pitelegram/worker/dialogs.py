@@ -29,6 +29,7 @@ from pitelegram.worker.bestcalls import BestEffort
 from pitelegram.worker.notifying import Notifier
 from pitelegram.worker.posting import Limited, Outcome, Posted, Poster, Unsure
 from pitelegram.worker.traces import DialogTraces
+from pitelegram.worker.turning import Turner
 
 MAX_OPEN = 8
 
@@ -63,6 +64,7 @@ class Dialogs:
         self._host = host
         self._birth = birth
         self._poster = poster
+        self._turner = Turner(clock, poster)
         self._traces = traces
         self._notifier = notifier
         self._calls = calls
@@ -114,6 +116,8 @@ class Dialogs:
 
     def _expired(self, asking: Asking) -> None:
         """Its time is over; with a time-out of its own Pi has answered itself."""
+        if asking.state == POSTING:
+            self._notifier.cancelled("unsent")
         answer = None if asking.question.own else CANCEL
         self._finish(asking, answer, words.EXPIRED)
 
@@ -206,9 +210,7 @@ class Dialogs:
             return
         if button.action == "p":
             self._calls.answer_callback(press.callback_id, "")
-            markup = words.keyboard(asking.question, asking.key, button.number)
-            place = {"chat_id": origin.chat_id, "message_id": origin.message_id}
-            self._calls.call("editMessageReplyMarkup", {**place, "reply_markup": markup})
+            self._turner.turn(asking, origin.message_id or 0, button.number)
             return
         given = answer_of(asking.question, button)
         if given is None:

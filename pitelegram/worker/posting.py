@@ -94,6 +94,26 @@ class Poster:
         finally:
             path.unlink(missing_ok=True)
 
+    async def buttons(
+        self, place: dict[str, int], message_id: int, markup: dict[str, Any]
+    ) -> Outcome:
+        """Change the buttons of a message; only L{Limited} says that trying again may help."""
+        link = self._link()
+        if link is None:
+            return Unsent()
+        params = {
+            "chat_id": place["chatId"],
+            "message_id": message_id,
+            "reply_markup": markup,
+        }
+        try:
+            await link.call_api("editMessageReplyMarkup", params)
+        except Refusal as refusal:
+            return _refused(refusal)
+        except BusError:
+            return Unsure()
+        return Posted(message_id)
+
     async def _send(
         self,
         method: str,

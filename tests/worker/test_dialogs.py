@@ -179,6 +179,24 @@ class Answered(DialogCase):
         self.assertEqual(self.answers, [("d1", {"value": "option 99"})])
         self.ended_as("✅ Answered: option 99")
 
+    def test_pages_under_a_rate_limit(self) -> None:
+        """Few edits are allowed: the page asked for last comes, and is tried until it is there."""
+        message_id = self.asked(method="select", options=[f"option {n}" for n in range(50)])
+        limited = Refusal("rate-limited", "x", retryAfter=5)
+        self.rig.link.api_results = [True, limited]
+        for label in ("➡️ 2/7", "⬅️ 7/7", "➡️ 2/7", "⬅️ 7/7"):
+            self.rig.press(self.button(label), message_id)
+        self.rig.run(6)
+        self.rig.run(6)
+        rows = self.calls("editMessageReplyMarkup")[-1]["reply_markup"]["inline_keyboard"]
+        self.assertEqual(rows[0][0]["text"], "option 48")
+        self.rig.link.api_results = [True, limited]
+        self.rig.press(self.button("➡️ 2/7"), message_id)
+        before = len(self.calls("editMessageReplyMarkup"))
+        self.rig.press(self.button("option 1"), message_id)
+        self.rig.run(20)
+        self.assertEqual(len(self.calls("editMessageReplyMarkup")), before)
+
     def test_by_control(self) -> None:
         """The first answer wins, wherever it comes from."""
         message_id = self.asked()
@@ -391,9 +409,10 @@ class Sending(DialogCase):
         slow: Deferred[Any] = Deferred()
         self.rig.link.api_results = [slow]
         self.ask(timeout=1000)
-        self.rig.run(2)
+        self.rig.run(3)
         slow.callback({"message_id": 5})
         self.ended_as(words.EXPIRED)
+        self.assertIn("could not be brought here", self.rig.link.texts[0])
         self.assertEqual(self.answers, [])
 
     def test_pressed_before_the_answer_came(self) -> None:
