@@ -17,6 +17,7 @@ from pitelegram.ownership.continuity import without_stable_keys
 from pitelegram.store.receipts import ICommands
 from pitelegram.store.rows import Receipt
 from pitelegram.supervisor.interfaces import WorkerView
+from pitelegram.supervisor.life import LADDER
 
 ACTOR = "operator"
 
@@ -159,6 +160,8 @@ class Deeds:
         if action in ("worker.start", "worker.stop"):
             if not self._commands().has_effect(receipt.request_id):
                 raise Refusal("not-begun", "the daemon ended before it began; nothing was done")
+            if action == "worker.stop":
+                view = await self._after_descent(subject)
             if view is not None:
                 return named(view)
         if action == "worker.restart" and view is not None:
@@ -166,6 +169,12 @@ class Deeds:
             if spawn is not None and spawn.intended_ms >= (receipt.started_ms or 0):
                 return named(view)
         raise NobodyKnows()
+
+    async def _after_descent(self, subject: Subject) -> WorkerView | None:
+        """Wait until the worker goes down no more: a stop that was taken over is done only then."""
+        while (view := self._find(subject)) is not None and view.state in LADDER:
+            await sleep(self._leader.ground.reactor, LOOK_SECONDS)
+        return view
 
     async def _ask_again(
         self, subject: Subject, action: str, request_id: str, args: dict[str, Any]

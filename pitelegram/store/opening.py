@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from pitelegram.errors import StoreError, UnsafeFile
+from pitelegram.errors import StoreError, StoreFull, UnsafeFile
 from pitelegram.kernel.files import ensure_private_dir, open_private
 from pitelegram.store.migrations import Migration, migrate
 
@@ -56,6 +56,7 @@ def open_file(path: Path, migrations: Sequence[Migration]) -> Opened:
 
     @raise UnsafeFile: the file, its C{-wal} or C{-shm} is no regular file of ours.
     @raise pitelegram.errors.StoreTooNew: written by a newer version.
+    @raise pitelegram.errors.StoreFull: no space is left for what opening writes.
     @raise StoreError: it cannot be opened for another reason.
     """
     try:
@@ -86,6 +87,8 @@ def _open_sound(path: Path, migrations: Sequence[Migration]) -> Opened:
         writer.close()
         if moved is not None:
             raise _Damaged(moved) from error
+        if "is full" in str(error):
+            raise StoreFull("no space is left to open the database") from error
         raise StoreError(f"the database cannot be opened ({error})") from error
     except BaseException:
         writer.close()

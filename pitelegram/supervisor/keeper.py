@@ -10,7 +10,7 @@ from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.logger import Logger
 from zope.interface import implementer
 
-from pitelegram.errors import LaunchFailed, PiTelegramError
+from pitelegram.errors import LaunchFailed, PiTelegramError, StoreFull
 from pitelegram.ids import ProcessBirth, managed_binding
 from pitelegram.kernel.deferring import spawn
 from pitelegram.kernel.redact import redact_public
@@ -276,7 +276,8 @@ class Keeper:
         if failed.permanent:
             self._fail(what)
         else:
-            self._crash(what)
+            # A full disk is not the worker's fault; it starts by itself once there is room.
+            self._crash(what, counted=not isinstance(error, StoreFull))
 
     def _withdraw(self) -> Deferred[Any]:
         """Give a running attempt up; a process that it made already stays."""

@@ -16,6 +16,9 @@ from pitelegram.supervisor.policy import WINDOW_SECONDS, RestartPolicy
 
 FAILURE_LIMIT = 300
 
+LATEST_MS = 1 << 53
+"""Times from here on are damage."""
+
 
 class Record:
     """The restart policy of one spec, with a memory in the store.
@@ -88,4 +91,6 @@ def _times(text: str) -> list[int]:
         found = json.loads(text)
     except ValueError:
         return []
-    return [each for each in found if type(each) is int] if isinstance(found, list) else []
+    if not isinstance(found, list):
+        return []
+    return [each for each in found if type(each) is int and 0 <= each < LATEST_MS]

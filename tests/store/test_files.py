@@ -11,7 +11,7 @@ from typing import Any
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from pitelegram.errors import StoreError, StoreTooNew, UnsafeFile
+from pitelegram.errors import StoreError, StoreFull, StoreTooNew, UnsafeFile
 from pitelegram.store.database import Database
 from pitelegram.store.migrations import Migration, load_migrations, statements
 from tests.store.test_database import facts, put
@@ -173,6 +173,13 @@ class MigrationTests(SynchronousTestCase):
                 self.assertEqual(new.read("PRAGMA user_version")[0][0], len(migrations))
                 self.successResultOf(new.close())
             self.successResultOf(fresh.close())
+
+    def test_no_room_for_a_step(self) -> None:
+        """A disk that is full while the file is opened is told from other failures."""
+        path = Path(self.mktemp())
+        limit = "PRAGMA max_page_count = 1;\nCREATE TABLE one (x);"
+        full = Database(path, "worker", Clock(), migrations=[Migration(1, limit)])
+        self.assertRaises(StoreFull, full.open)
 
     def test_failed_step(self) -> None:
         """A step that fails half-way leaves the version before it, whole."""

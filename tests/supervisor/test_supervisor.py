@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
-from pitelegram.errors import LaunchFailed, LinkLost, Refusal
+from pitelegram.errors import LaunchFailed, LinkLost, Refusal, StoreFull
 from pitelegram.ids import ProcessBirth
 from pitelegram.kernel.flock import FileLock
 from pitelegram.routing.interfaces import (
@@ -47,6 +47,19 @@ class SlowSpecs(Specs):
         waiting, self._waiting = self._waiting, []
         for turn in waiting:
             turn.callback(None)
+
+
+class FullSpecs(Specs):
+    """A store that has no room for the next C{refusals} intents."""
+
+    refusals = 0
+
+    def intend(self, spawn_id: str, spec_id: str, credential: bytes) -> Deferred[None]:
+        """See L{Specs.intend}."""
+        if self.refusals:
+            self.refusals -= 1
+            return fail(StoreFull("no space is left for the database (intend)"))
+        return super().intend(spawn_id, spec_id, credential)
 
 
 class SupervisorCase(SynchronousTestCase):
@@ -365,6 +378,18 @@ class CrashTests(SupervisorCase):
         found = self.supervisor.find(name="project")
         assert found is not None
         self.assertEqual((found.state, found.restarts), ("spawning", 0))
+
+    def test_a_full_disk_is_not_counted(self) -> None:
+        """A start that could not be stored is tried again until there is room, however long."""
+        self.world.specs = full = FullSpecs(self.world.database)
+        self.restart_daemon()
+        view, _ = self.running()
+        full.refusals = 8
+        self.crash()
+        self.wait(60)
+        found = self.supervisor.find(name="project")
+        assert found is not None
+        self.assertEqual((full.refusals, found.state, found.restarts), (0, "spawning", 1))
 
     def test_a_dead_workers_pi_is_waited_for(self) -> None:
         """A Pi that outlives its worker delays the successor; it is ended after 10 s."""
@@ -941,7 +966,7 @@ class DaemonRestartTests(SupervisorCase):
     def test_damaged_record(self) -> None:
         """A record that cannot be read counts nothing."""
         view, _ = self.running()
-        for text in ("rubbish", "{}", '["a", null, true]'):
+        for text in ("rubbish", "{}", '["a", null, true]', f"[{10**400}, -1]"):
             self.successResultOf(self.world.specs.set_record(view.spec_id, 0, text, None))
             self.restart_daemon()
             self.ready()
