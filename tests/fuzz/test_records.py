@@ -15,7 +15,8 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from pitelegram.errors import PiGone, PiRefused, PiTelegramError
-from pitelegram.kernel.deferring import deferred
+from pitelegram.kernel.deferring import deferred, sleep
+from pitelegram.pi.child import PiChild
 from pitelegram.pi.rpc import RpcPiHost
 from pitelegram.pi.splitter import LINE_LIMIT, LineSplitter
 from pitelegram.testing.pihost import PiRecorder
@@ -217,3 +218,50 @@ class LongLineTests(TestCase):
         self.assertEqual(counting.splitter.oversized, 1)
         self.assertLessEqual(counting.most, LINE_LIMIT + (1 << 20))
         self.assertEqual(counting.splitter.pending, 0)
+
+
+CLOSER = """
+import os, sys, time
+os.close(0)
+print("closed", flush=True)
+time.sleep(60)
+"""
+
+
+class DeadInputTests(TestCase):
+    """Writing to a child that does not read any more, through a real pipe."""
+
+    timeout = 30
+
+    @deferred
+    async def write_until_refused(self, program: str, until: bytes) -> PiChild:
+        """Write and write; the error that comes is ours, and nothing else happens."""
+        from twisted.internet import reactor
+
+        clock: Any = reactor
+        output: list[bytes] = []
+        child = PiChild(clock, output.append, str)
+        command = [sys.executable, "-c", program]
+        clock.spawnProcess(child, sys.executable, command, env=None)
+        while until not in b"".join(output) or (not until and not child.exited.fired):
+            await sleep(clock, 0.01)
+        with self.assertRaises(PiGone):
+            for _ in range(1000):
+                child.write(b"x" * 1000 + b"\n")
+                await sleep(clock, 0.001)
+        self.assertEqual(self.flushLoggedErrors(), [])
+        return child
+
+    @deferred
+    async def test_closed(self) -> None:
+        """The child lives, its input is closed: EPIPE."""
+        child = await self.write_until_refused(CLOSER, b"closed")
+        self.assertFalse(child.exited.fired)
+        child.signal(9)
+        await child.ended.when()
+
+    @deferred
+    async def test_gone(self) -> None:
+        """The child is gone."""
+        child = await self.write_until_refused("", b"")
+        self.assertEqual(await child.ended.when(), "exit code 0")
