@@ -57,7 +57,7 @@ class Exit:
 
     @property
     def locked(self) -> bool:
-        """Whether another process held the binding's lock: nobody's crash."""
+        """Whether another process held the binding's lock, or the disk was full: nobody's crash."""
         return self.code == 75
 
     def words(self) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from twisted.logger import Logger, globalLogBeginner
 
 from pitelegram.bus.follower import BusClient
-from pitelegram.errors import LaunchFailed, StoreError, UnsafeFile
+from pitelegram.errors import LaunchFailed, StoreError, StoreFull, UnsafeFile
 from pitelegram.ids import ProcessBirth, managed_binding
 from pitelegram.kernel.birth import own_birth
 from pitelegram.kernel.flock import FileLock
@@ -29,7 +29,7 @@ from pitelegram.store.database import Database
 from pitelegram.store.inbox import Inbox
 from pitelegram.worker.endpoint import DaemonEndpoint
 from pitelegram.worker.parts import WorkerIdentity, WorkerParts
-from pitelegram.worker.service import EXIT_LOCKED, EXIT_PI_ENDED, EXIT_REFUSED, WorkerService
+from pitelegram.worker.service import EXIT_LATER, EXIT_PI_ENDED, EXIT_REFUSED, WorkerService
 from pitelegram.worker.sessions import SessionChoice, Sessions
 
 CREDENTIAL_FD = 3
@@ -114,7 +114,7 @@ def run(options: Namespace) -> int:
         return EXIT_PI_ENDED
     if lock is None:
         _log.warn("another process of this worker still runs")
-        return EXIT_LOCKED
+        return EXIT_LATER
     from twisted.internet import reactor
 
     database = Database(paths.worker_database(binding), "worker", reactor, reactor)
@@ -122,7 +122,7 @@ def run(options: Namespace) -> int:
         database.open()
     except (StoreError, UnsafeFile) as error:
         _log.error("the worker's store cannot be opened: {reason}", reason=str(error))
-        return EXIT_PI_ENDED
+        return EXIT_LATER if isinstance(error, StoreFull) else EXIT_PI_ENDED
     service = build(options, paths, database, lock, secret, reactor)
     return _run_reactor(reactor, service, database)
 

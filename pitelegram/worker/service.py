@@ -23,7 +23,8 @@ from pitelegram.worker.settling import short_id
 EXIT_STOPPED = 0
 EXIT_REFUSED = 69
 EXIT_PI_ENDED = 70
-EXIT_LOCKED = 75
+EXIT_LATER = 75
+"""Nobody's fault, and not for ever: another process has the lock, or the disk is full."""
 EXIT_PERMANENT = 78
 
 RETENTION_PERIOD = 3600.0
