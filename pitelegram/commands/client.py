@@ -81,7 +81,7 @@ class ControlClient:
     def command(self, body: bytes, action: str, request_id: str | None) -> Envelope:
         """Send a request once; returns the envelope.
 
-        @raise Unreachable: nothing was sent.
+        @raise Unreachable: nothing was sent, or the daemon took it for broken HTTP.
         @raise FateUnknown: it was sent, and what came back proves nothing.
         """
         connection = self._connect(self._command_timeout)
@@ -94,6 +94,8 @@ class ControlClient:
             raise FateUnknown("the daemon's answer was lost") from None
         finally:
             connection.close()
+        if 400 <= status < 500:
+            raise Unreachable("the daemon could not read the request")
         right = status == 200 and is_legal(value) and _is_about(value, action, request_id)
         if not right:
             raise FateUnknown("the daemon's answer makes no sense")

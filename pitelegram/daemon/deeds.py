@@ -6,11 +6,13 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from twisted.internet.defer import Deferred
+
 from pitelegram.bus.interfaces import IFollowerLink
 from pitelegram.control.interfaces import Subject
 from pitelegram.daemon.operations import OPERATIONS
 from pitelegram.daemon.workerport import BusPort
-from pitelegram.errors import LinkLost, NobodyKnows, Refusal
+from pitelegram.errors import LaunchFailed, LinkLost, NobodyKnows, Refusal
 from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.leader import LeaderService
 from pitelegram.ownership.continuity import without_stable_keys
@@ -101,8 +103,9 @@ class Deeds:
         if action == "worker.start":
             spec_id = subject.key.removeprefix(PREFIX)
             short = supervisor.memory_warning(but=spec_id)
-            view = await supervisor.start(args["directory"], ACTOR, spec_id, request_id)
-            return {**named(view), "warnings": [short] if short else []}
+            starting = supervisor.start(args["directory"], ACTOR, spec_id, request_id)
+            done = await self._launched(subject, starting)
+            return {**done, "warnings": [*done["warnings"], *([short] if short else [])]}
         if action == "outbox.retry":
             return await self._send_again(args["key"])
         if action in THREADS:
@@ -113,13 +116,23 @@ class Deeds:
         if action == "worker.stop":
             return named(await supervisor.stop(view.spec_id, ACTOR, request_id))
         if action == "worker.restart":
-            return named(await supervisor.restart(view.spec_id, ACTOR))
+            return await self._launched(subject, supervisor.restart(view.spec_id, ACTOR))
         if action == "worker.forget":
             await supervisor.forget(view.spec_id, ACTOR)
             return named(view)
         if action in OPERATIONS:
             return await self._operate(view, action, request_id, args)
         raise Refusal("backend_unsupported", "this daemon cannot do that")
+
+    async def _launched(self, subject: Subject, launch: Deferred[WorkerView]) -> dict[str, Any]:
+        """The wish is stored: a worker that is tried again by itself was not refused."""
+        try:
+            return {**named(await launch), "warnings": []}
+        except LaunchFailed as error:
+            view = self._find(subject)
+            if error.permanent or view is None or view.state != "backoff":
+                raise
+            return {**named(view), "warnings": [f"{error}; it is tried again by itself"]}
 
     async def _send_again(self, key: str) -> dict[str, Any]:
         if not await self._leader.delivery.intake.again(key):

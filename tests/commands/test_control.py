@@ -442,6 +442,14 @@ class FateTests(CommandCase):
             self.assertIn("--request-id r", ended.err)
 
     @deferred
+    async def test_broken_request(self):
+        """A daemon that took it for broken HTTP began nothing."""
+        await self.answer(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\n{}")
+        ended = await self.cli("workers", "stop", "a", "--request-id", "r", "--json")
+        self.assertEqual(ended.code, 1)
+        self.assertEqual(json.loads(ended.out)["disposition"], "no_receipt")
+
+    @deferred
     async def test_looked_up(self):
         """A lost answer is read from the daemon's store, if it is there for exactly this request."""
         await self.answer(b"")

@@ -14,7 +14,7 @@ from pitelegram.control.interfaces import IDaemon, Subject
 from pitelegram.control.requests import ACTIONS
 from pitelegram.daemon.face import Face
 from pitelegram.daemon.operations import OPERATIONS
-from pitelegram.errors import LinkLost, NobodyKnows, Refusal, StaleGeneration
+from pitelegram.errors import LaunchFailed, LinkLost, NobodyKnows, Refusal, StaleGeneration
 from pitelegram.ids import ProcessBirth
 from pitelegram.kernel.deferring import deferred
 from pitelegram.kernel.logs import RecentEvents
@@ -248,7 +248,9 @@ class DoingTests(FaceCase):
         found = self.successResultOf(self.perform("worker.start", {}, directory="/projects/alpha"))
         self.assertEqual(found, {**right, "warnings": []})
         for verb in ("stop", "restart", "forget"):
-            self.assertEqual(self.successResultOf(self.perform(f"worker.{verb}")), right)
+            found = self.successResultOf(self.perform(f"worker.{verb}"))
+            found.pop("warnings", None)
+            self.assertEqual(found, right)
         self.assertEqual(
             self.supervisor.asked,
             [
@@ -264,6 +266,31 @@ class DoingTests(FaceCase):
         self.supervisor.short = "memory is short"
         found = self.successResultOf(self.perform("worker.start", {}, directory="/projects/alpha"))
         self.assertEqual(found["warnings"], ["memory is short"])
+
+    @deferred
+    async def test_tried_again(self) -> None:
+        """A launch that failed for now is not refused: the wish is stored, and done later."""
+        await self.world.leader.specs.create("id-alpha", "alpha", "/projects/alpha")
+        self.supervisor.change("alpha", state="backoff", worker_id=None)
+        begun = (
+            ("worker.start", {}, {"directory": "/projects/alpha"}),
+            ("worker.restart", ALPHA, {}),
+        )
+        for action, target, args in begun:
+            self.supervisor.outcome = LaunchFailed("another process holds this worker's lock")
+            found = await self.perform(action, target, **args)
+            self.assertEqual(found["state"], "backoff")
+            (warning,) = found["warnings"]
+            self.assertIn("holds this worker's lock; it is tried again", warning)
+
+    @deferred
+    async def test_not_tried_again(self) -> None:
+        """A launch that failed for good, or whose wish was withdrawn, fails the command."""
+        await self.world.leader.specs.create("id-alpha", "alpha", "/projects/alpha")
+        for state, permanent in (("failed", True), ("backoff", True), ("stopped", False)):
+            self.supervisor.outcome = LaunchFailed("no", permanent=permanent)
+            self.supervisor.change("alpha", state=state, worker_id=None)
+            self.failureResultOf(self.perform("worker.restart"), LaunchFailed)
 
     def test_target(self) -> None:
         """By name or by id; others are unknown."""
