@@ -2,10 +2,12 @@
 
 C{python benchmarks/control.py}: the real daemon with a real worker and the real Pi on a local Telegram.
 Round trips over the control socket, one connection each, as the command line makes them: a read that
-touches nothing, the status document, the metrics, and changes: C{worker.prompt} (the receipt, the bus, the
-worker's inbox, the receipt's end) and C{worker.abort} (beside that the worker's ledger twice, and Pi).  Then the same daemon with 1, 10 and
-100 wanted specs that had failed (so that none is spawned): start-up, processor time of a minute's
-supervision, status and metrics.  Prints ratios within the run; never fails for being slow.
+touches nothing, the status document, the metrics, and changes.  Each change is two commits of the
+daemon's receipt with the bus and the worker between them: C{worker.prompt} adds the worker's inbox,
+C{worker.set_thinking_level} two commits of the worker's ledger and two questions to Pi,
+C{worker.abort} some more of both.  Then the same daemon with 1, 10 and 100 wanted specs that had
+failed (so that none is spawned): start-up, processor time while idle, status and metrics.  Prints
+ratios within the run; never fails for being slow.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from pitelegram.kernel.paths import Paths  # noqa: E402
 from pitelegram.testing.system import System  # noqa: E402
 
 SPECS = (1, 10, 100)
+LEVEL = "worker.set_thinking_level"
 
 
 class Connection(http.client.HTTPConnection):
@@ -124,6 +127,7 @@ async def round_trips(system: System, count: int) -> None:
         ("noop", lambda _: ask(path, "POST", "/v1/commands", noop)),
         ("GET /v1/status", lambda _: ask(path, "GET", "/v1/status")),
         ("GET /metrics", lambda _: ask(path, "GET", "/metrics")),
+        ("set_thinking_level", lambda n: command(path, LEVEL, n, level=("low", "high")[n % 2])),
         ("worker.abort", lambda n: command(path, "worker.abort", n)),
         ("the same again", lambda n: command(path, "worker.abort", n % 50)),
         ("worker.prompt", lambda n: command(path, "worker.prompt", n, text=f"held {n}")),
@@ -132,7 +136,7 @@ async def round_trips(system: System, count: int) -> None:
     for name, work in kinds:
         if name == "worker.prompt":  # the first one runs and does not end: the others are queued
             command(path, name, -1000, text="[[gate never]]")
-        print(f"  {name:16} {percentiles(await deferToThread(times, work, count))}")
+        print(f"  {name:18} {percentiles(await deferToThread(times, work, count))}")
 
 
 async def with_specs(system: System, reactor: Any, count: int, seconds: float) -> dict[str, float]:
