@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,13 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
-from twisted.web.http import HTTPChannel
 from twisted.web.resource import Resource
-from twisted.web.server import NOT_DONE_YET, Request, Site
+from twisted.web.server import NOT_DONE_YET, Request
 
 from pitelegram.control import envelope as envelopes
 from pitelegram.control import metrics, outward
 from pitelegram.control.commands import CommandDesk
+from pitelegram.control.connections import ControlSite, error_body
 from pitelegram.control.interfaces import IDaemon
 from pitelegram.control.keeping import ReceiptRounds
 from pitelegram.control.listening import listen
@@ -30,96 +29,8 @@ from pitelegram.kernel.peers import peer_ids
 from pitelegram.kernel.sockets import PrivatePort
 from pitelegram.store.receipts import ICommands
 
-MAX_BODY = 1024 * 1024
-
 MAX_STREAMS = 32
 """Readers of events at one time."""
-
-DRAIN = 16 * 1024 * 1024
-"""Bytes of a refused body that are still read, so that its sender sees the answer."""
-
-
-class ControlRequest(Request):
-    """A request whose body stays in memory and is refused as soon as it is too large."""
-
-    _refused = False
-    _drained = 0
-
-    def gotLength(self, length: int | None) -> None:
-        """The headers are complete; C{length} is the announced size of the body."""
-        self.content = BytesIO()
-        if length is not None and length > MAX_BODY:
-            self._refuse()
-
-    def handleContentChunk(self, data: bytes) -> None:
-        """Take a piece of the body."""
-        if self._refused:
-            self._drained += len(data)
-            if self._drained > DRAIN:
-                self.channel.transport.abortConnection()
-        elif self.content.tell() + len(data) > MAX_BODY:
-            self._refuse()
-        else:
-            super().handleContentChunk(data)
-
-    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
-        """The body is complete."""
-        if self._refused:
-            self.channel.loseConnection()
-        else:
-            super().requestReceived(command, path, version)
-
-    def _refuse(self) -> None:
-        self._refused = True
-        body = _error_body("too_large", "the body is larger than 1 MiB")
-        self.channel.transport.write(
-            b"HTTP/1.1 413 Content Too Large\r\nContent-Type: application/json\r\n"
-            b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
-        )
-
-
-class ControlChannel(HTTPChannel):
-    """One connection; the site knows all that are open."""
-
-    factory: ControlSite
-
-    def connectionMade(self) -> None:
-        """Begin."""
-        self.factory.channels.add(self)
-        super().connectionMade()
-
-    def connectionLost(self, reason: Any) -> None:
-        """End."""
-        self.factory.channels.discard(self)
-        super().connectionLost(reason)
-
-    def lineLengthExceeded(self, line: bytes) -> None:
-        """A header that is too long is broken HTTP too."""
-        self.transport.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
-        self.loseConnection()
-
-
-class ControlSite(Site):
-    """The HTTP factory: no access log, no tracebacks to the client.
-
-    @ivar channels: the open connections.
-    """
-
-    noisy = False
-    displayTracebacks = False
-    protocol = ControlChannel
-
-    def __init__(self, resource: Resource, reactor: Any) -> None:
-        super().__init__(resource, ControlRequest, reactor=reactor, parsePOSTFormSubmission=False)
-        self.channels: set[ControlChannel] = set()
-
-    def log(self, request: Request) -> None:
-        """Requests are not logged: they may hold prompts."""
-
-    def close(self) -> None:
-        """End every connection, after what is being written."""
-        for channel in list(self.channels):
-            channel.loseConnection()
 
 
 class ControlResource(Resource):
@@ -285,12 +196,8 @@ def _sent(request: Request, body: bytes, kind: bytes) -> bytes:
     return body
 
 
-def _error_body(code: str, message: str) -> bytes:
-    return dumps({"schema_version": 1, "error": {"code": code, "message": message}}) + b"\n"
-
-
 def _error(request: Request, status: int, code: str, message: str) -> bytes:
-    body = _error_body(code, message)
+    body = error_body(code, message)
     request.setResponseCode(status)
     request.setHeader(b"Content-Type", b"application/json")
     request.setHeader(b"Content-Length", b"%d" % len(body))

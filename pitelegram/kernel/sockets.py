@@ -31,7 +31,8 @@ LONGEST_PATH = 107 if sys.platform == "linux" else 103
 """Bytes of a socket's path."""
 
 _PAUSE = 0.02
-_BACKLOG = 50
+_BACKLOG = 1024
+"""Who connects without waiting is refused beyond these."""
 
 
 class PrivatePort(unix.Port):

@@ -12,8 +12,9 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import TestCase
 
 from pitelegram.control import status
+from pitelegram.control.connections import MAX_BODY
 from pitelegram.control.envelope import is_legal
-from pitelegram.control.http import MAX_BODY, MAX_STREAMS, ControlServer
+from pitelegram.control.http import MAX_STREAMS, ControlServer
 from pitelegram.errors import ConfigError, Refusal, SocketInUse, UnsafeFile
 from pitelegram.kernel.deferring import deferred
 from pitelegram.store.commands import Commands
