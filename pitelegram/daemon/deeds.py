@@ -40,6 +40,8 @@ PASSING = ("backend_unavailable", "stale_target")
 
 RESTING = ("stopped", "failed")
 
+SPAWNING = "spawning"
+
 THREADS = ("threads.review", "threads.delete_reviewed")
 
 
@@ -177,10 +179,19 @@ class Deeds:
                 view = await self._after_descent(subject)
             if view is not None:
                 return named(view)
-        if action == "worker.restart" and view is not None:
+        if action == "worker.restart":
+            return await self._restarted(subject, receipt.started_ms or 0)
+        raise NobodyKnows()
+
+    async def _restarted(self, subject: Subject, since_ms: int) -> dict[str, Any]:
+        """Look for a spawn since then; one that is being begun has not been recorded yet."""
+        while (view := self._find(subject)) is not None:
             spawn = self._leader.specs.live_spawn(view.spec_id)
-            if spawn is not None and spawn.intended_ms >= (receipt.started_ms or 0):
+            if spawn is not None and spawn.intended_ms >= since_ms:
                 return named(view)
+            if view.state != SPAWNING:
+                break
+            await sleep(self._leader.ground.reactor, LOOK_SECONDS)
         raise NobodyKnows()
 
     async def _after_descent(self, subject: Subject) -> WorkerView | None:
