@@ -27,7 +27,7 @@ from pitelegram.pi.interfaces import IPiHost
 from pitelegram.worker.asking import CLOSED, POSTING, UNSEEN, Asking
 from pitelegram.worker.bestcalls import BestEffort
 from pitelegram.worker.notifying import Notifier
-from pitelegram.worker.posting import Limited, Outcome, Posted, Poster, Unsure
+from pitelegram.worker.posting import Limited, Outcome, Posted, Poster, Unsent, Unsure
 from pitelegram.worker.traces import DialogTraces
 from pitelegram.worker.turning import Turner
 
@@ -174,18 +174,26 @@ class Dialogs:
             return
         asking.machine.feed("shown")
         asking.messages.append(message_id)
-        attachment = words.shown(question).attachment
-        if attachment is not None:
-            attaching = self._attach(asking, place, message_id, *attachment)
-            spawn(self._log, "attaching a question's text", attaching)
+        self._attach(asking, place, message_id)
 
-    async def _attach(
-        self, asking: Asking, place: dict[str, int], message_id: int, name: str, text: str
+    def _attach(self, asking: Asking, place: dict[str, int], message_id: int) -> None:
+        """Send what is too long to be shown, if there is anything."""
+        attachment = words.shown(asking.question).attachment
+        if attachment is not None:
+            sending = self._poster.document(place, message_id, *attachment)
+            done = spawn(self._log, "attaching a question's text", sending)
+            done.addCallback(lambda outcome: self._attached(asking, place, message_id, outcome))
+
+    def _attached(
+        self, asking: Asking, place: dict[str, int], message_id: int, outcome: Outcome | None
     ) -> None:
-        """Send the whole text; where that fails as a file, as durable messages."""
-        outcome = await self._poster.document(place, message_id, name, text)
-        if not isinstance(outcome, Posted | Unsure):
-            self._notifier.whole(asking.key, text)
+        """Where it cannot go as a file, it comes as durable messages."""
+        if isinstance(outcome, Limited) and asking.state != CLOSED:
+            again = self._clock.callLater(outcome.seconds, self._attach, asking, place, message_id)
+            asking.timers.append(again)
+        elif isinstance(outcome, Unsent):
+            attachment = words.shown(asking.question).attachment
+            self._notifier.whole(asking.key, attachment[1] if attachment else "")
 
     def placed(self) -> None:
         """There is a new link, or another Thread: close what is over, ask again what is not there."""
@@ -229,7 +237,9 @@ class Dialogs:
         if self._replied(origin) is not None:
             return True
         trace = self._traces.find(origin.chat_id, origin.reply_to)
-        return origin.reply_key is not None if trace is None else trace.takes_text
+        if trace is None:
+            return origin.reply_key is not None
+        return trace.takes_text or trace.state == "closing"
 
     def reply(self, origin: Origin, text: str | None) -> str | None:
         """Take a reply that L{wants} named; returns what the operator is told, if anything.

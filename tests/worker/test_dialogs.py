@@ -291,10 +291,13 @@ class Limits(DialogCase):
         self.assertEqual([p for p in self.rig.paths.uploads.rglob("*") if p.is_file()], [])
 
     def test_attachment_refused(self) -> None:
-        """The text comes as messages then."""
+        """A rate limit is waited for; where no file can go, the text comes as messages."""
         self.started()
-        self.rig.link.api_results = [{"message_id": 5}, Refusal("too-large", "no")]
+        limited = Refusal("rate-limited", "x", retryAfter=2)
+        self.rig.link.api_results = [{"message_id": 5}, limited, Refusal("too-large", "no")]
         self.ask(method="confirm", message="word " * 2000)
+        self.assertEqual(self.rig.link.texts, [])
+        self.rig.run(3)
         text = "".join(self.rig.link.texts)
         self.assertEqual(text.count("word"), 2000)
 
