@@ -68,7 +68,7 @@ def keyboard(question: Question, key: str, page: int = 0) -> dict[str, Any]:
     """
     rows: list[list[dict[str, str]]] = []
     if question.method == "confirm":
-        rows = [[_button("Yes", key, YES), _button("No", key, NO)]]
+        rows = [[_button("Yes", key, YES)], [_button("No", key, NO)]]
     elif question.method == "select":
         rows = _options(question, key, page)
     return {"inline_keyboard": [*rows, [_button(CANCEL_LABEL, key, CANCEL)]]}
@@ -130,7 +130,7 @@ def _button(text: str, key: str, action: str) -> dict[str, str]:
 def _footer(question: Question) -> list[str]:
     lines = []
     if question.takes_text:
-        lines.append("✍️ Reply to this message to answer.")
+        lines.append("✍️ Reply to this message with your input.")
     count = len(question.options)
     if count > MAX_BUTTONS:
         lines.append(f"{MAX_BUTTONS} of {count} have buttons; reply with a number for any.")

@@ -53,12 +53,12 @@ class Texts(SynchronousTestCase):
             ),
             (
                 question("input", placeholder="a name"),
-                "❔ Which?\n\nFor example: a name\n\n✍️ Reply to this message to answer.\n"
+                "❔ Which?\n\nFor example: a name\n\n✍️ Reply to this message with your input.\n"
                 "⏳ 2 minutes, then it is cancelled.",
             ),
             (
                 question("editor", prefill="one\ntwo"),
-                "❔ Which?\n\nThe text now:\none\ntwo\n\n✍️ Reply to this message to answer.\n"
+                "❔ Which?\n\nThe text now:\none\ntwo\n\n✍️ Reply to this message with your input.\n"
                 "⏳ 2 minutes, then it is cancelled.",
             ),
         ):
@@ -139,7 +139,7 @@ class Buttons(SynchronousTestCase):
         cancel = [dialogs.CANCEL_LABEL]
         for asked, rows in (
             (question(), [["red"], ["green"], cancel]),
-            (question("confirm"), [["Yes", "No"], cancel]),
+            (question("confirm"), [["Yes"], ["No"], cancel]),
             (question("input"), [cancel]),
             (question("editor"), [cancel]),
         ):
