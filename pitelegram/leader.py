@@ -55,6 +55,7 @@ from pitelegram.threads.cleanup import Cleanup
 from pitelegram.threads.janitor import Janitor
 from pitelegram.threads.loss import ThreadLoss
 from pitelegram.threads.provision import Threads
+from pitelegram.threads.titler import Titler
 from pitelegram.threads.titles import CONTROL_KEY
 
 RECOVERED = (
@@ -142,6 +143,7 @@ class LeaderService(AsyncMultiService):
             self.supervisor,
             self.orphans,
             self.janitor,
+            Titler(reactor, self.threads, self._busy),
             Downloads(reactor, ground.paths.downloads, reactor.seconds),
             self.retention,
         ):
@@ -372,7 +374,15 @@ class LeaderService(AsyncMultiService):
     def _service_message(self, message: dict[str, Any]) -> Deferred[None] | None:
         if "forum_topic_created" in message:
             return self.threads.created(message)
+        if "forum_topic_edited" in message:
+            return self.threads.renamed(message)
         return None
+
+    def _busy(self) -> dict[str, bool]:
+        return {
+            each.binding_key: each.state.get("activity") in ("active", "compacting")
+            for each in self.registry.followers()
+        }
 
     def _binding_name(self, binding_key: str) -> str:
         kind, _, spec_id = binding_key.partition("-")

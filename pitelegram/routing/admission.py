@@ -46,7 +46,7 @@ class Ownership(Protocol):
         """The owner blocked the bot, or let it back in."""
 
     def service(self, message: dict[str, Any]) -> Deferred[None] | None:
-        """A service message of the bot itself, in the owner's chat."""
+        """A service message of the owner or the bot itself, in the owner's chat."""
 
 
 @implementer(IUpdateSink)
@@ -121,8 +121,7 @@ class Admission:
 
     def _drop(self, seen: Seen) -> None:
         self.counters[seen.sort.value] += 1
-        own = seen.sort is Sort.SERVICE and seen.sender == self.bot_id
-        if own and seen.kind == "message":
+        if seen.sort is Sort.SERVICE and seen.kind == "message":
             spawn(
                 self._log,
                 "a service message",

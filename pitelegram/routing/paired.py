@@ -20,7 +20,7 @@ class Owner:
 
     @param on_paired: called after a new owner was stored.
     @param on_blocked: the owner blocked the bot, or let it back in.
-    @param on_service: a service message of the bot itself.
+    @param on_service: a service message of the owner or the bot itself.
     """
 
     file: SettingsFile

@@ -77,7 +77,7 @@ def _activity(value: Any) -> str:
     return value if value in ("quiet", "thinking", "tools", "verbose") else "quiet"
 
 
-_OLD_MODES = dict.fromkeys(("names", "directory-snake", "directory-title", "state"), "letters")
+_MODES = ("letters", "names", "directory-snake", "directory-title", "state")
 
 
 @attrs.frozen
@@ -98,7 +98,7 @@ _PROFILE_KEYS = (
     _Key(
         ("threadDisplayMode",),
         "thread_display_mode",
-        _one_of("letters", "directories", legacy=_OLD_MODES),
+        _one_of(*_MODES, legacy={"directories": "directory-title"}),
     ),
 )
 

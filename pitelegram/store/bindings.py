@@ -19,7 +19,8 @@ from pitelegram.store.rows import Binding
 Target = tuple[int, "int | None"]
 
 _BINDING = (
-    "SELECT binding_key, kind, directory, chat_id, thread_id, slot, thread_name, title"
+    "SELECT binding_key, kind, directory, chat_id, thread_id, slot, thread_name, title,"
+    " user_title"
     " FROM bindings"
 )
 
@@ -99,6 +100,25 @@ class Bindings:
     def set_title(self, binding_key: str, title: str) -> Deferred[None]:
         """Remember the Thread's last known title."""
         return self._change(binding_key, title=title)
+
+    def set_user_title(
+        self, binding_key: str, target: Target, title: str, keep: bool
+    ) -> Deferred[None]:
+        """The user named a Thread; C{keep}: it is to stay called so.
+
+        Nothing changes when the Thread is another's by now.
+        """
+        now = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> None:
+            if _has_target(connection, binding_key, target):
+                connection.execute(
+                    "UPDATE bindings SET title = ?, user_title = ?, updated_ms = ?"
+                    " WHERE binding_key = ?",
+                    (title, title if keep else None, now, binding_key),
+                )
+
+        return self._database.write("set user title", work)
 
     def clear_target(self, binding_key: str, expected: Target) -> Deferred[bool]:
         """Compare-and-swap to no target."""
@@ -290,7 +310,7 @@ def _give_target(
         (now, target[0], target[1] or 0, binding_key),
     )
     connection.execute(
-        "UPDATE bindings SET chat_id = ?, thread_id = ?, updated_ms = ?,"
+        "UPDATE bindings SET chat_id = ?, thread_id = ?, user_title = NULL, updated_ms = ?,"
         " epoch = (SELECT epoch FROM leader WHERE one = 1) WHERE binding_key = ?",
         (*target, now, binding_key),
     )

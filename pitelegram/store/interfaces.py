@@ -211,6 +211,11 @@ class IBindings(Interface):
 
     def set_title(binding_key: str, title: str) -> Deferred[None]: ...
 
+    def set_user_title(
+        binding_key: str, target: tuple[int, int | None], title: str, keep: bool
+    ) -> Deferred[None]:
+        """The user named a Thread; compare-and-swap on the row's target."""
+
     def clear_target(binding_key: str, expected: tuple[int, int | None]) -> Deferred[bool]: ...
 
     def set_inactive(binding_key: str, since_ms: int | None) -> Deferred[None]: ...

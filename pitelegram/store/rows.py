@@ -95,7 +95,11 @@ class Spawn:
 
 @attrs.frozen(kw_only=True)
 class Binding:
-    """Whose Thread is whose.  C{kind} is C{managed}, C{attached} or C{daemon}."""
+    """Whose Thread is whose.  C{kind} is C{managed}, C{attached} or C{daemon}.
+
+    @ivar title: what its Thread is called, as far as is known.
+    @ivar user_title: what the user called the Thread himself.
+    """
 
     binding_key: str
     kind: str
@@ -105,6 +109,7 @@ class Binding:
     slot: str | None
     thread_name: str | None
     title: str | None
+    user_title: str | None = None
 
     @property
     def target(self) -> TelegramTarget | None:

@@ -241,13 +241,17 @@ class FakeThreads:
         """See L{IThreads.unserve}."""
         return succeed(None)
 
-    def title(self, binding_key: str) -> str:
+    def renamed(self, message: dict[str, Any]) -> Deferred[None]:
+        """See L{IThreads.renamed}."""
+        return succeed(None)
+
+    def title(self, binding_key: str, busy: bool = False) -> str:
         """See L{IThreads.title}."""
         return binding_key
 
-    def retitle(self, binding_key: str, busy: bool = False) -> Deferred[None]:
+    def retitle(self, binding_key: str, busy: bool = False) -> Deferred[bool]:
         """See L{IThreads.retitle}."""
-        return succeed(None)
+        return succeed(False)
 
     def lost(self, binding_key: str, target: TelegramTarget) -> Deferred[bool]:
         """See L{IThreads.lost}."""

@@ -61,11 +61,19 @@ class IThreads(Interface):
     def unserve() -> Deferred[None]:
         """Classic mode: nobody has the chat, until C{serve}."""
 
-    def title(binding_key: str) -> str:
+    def renamed(message: dict[str, Any]) -> Deferred[None]:
+        """A C{forum_topic_edited} service message: what the user calls a Thread, it stays called."""
+
+    def title(binding_key: str, busy: bool = False) -> str:
         """What the Thread of a binding is to be called."""
 
-    def retitle(binding_key: str, busy: bool = False) -> Deferred[None]:
-        """Rename the Thread of a binding, if its title is to be another one now."""
+    def retitle(binding_key: str, busy: bool = False) -> Deferred[bool]:
+        """Rename the Thread of a binding, if its title is to be another one now.
+
+        Fires with whether Telegram was asked.
+
+        @raise pitelegram.errors.TelegramError: it was not done, or nobody can tell.
+        """
 
     def lost(binding_key: str, target: TelegramTarget) -> Deferred[bool]:
         """A Thread is proven gone: clear it, make one new; False if it was another by then."""

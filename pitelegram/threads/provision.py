@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
+import attrs
 from twisted.application.service import Service
 from twisted.internet.defer import CancelledError, Deferred, DeferredLock
 from twisted.internet.interfaces import IReactorTime
@@ -14,7 +15,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from pitelegram.botapi.interfaces import IBotApi
-from pitelegram.errors import Refusal, TelegramError
+from pitelegram.errors import Refusal, Refused, TelegramError
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.store.interfaces import IBindings, ILeadership
 from pitelegram.store.rows import Binding
@@ -25,7 +26,7 @@ from pitelegram.threads.maker import Maker
 from pitelegram.threads.mode import DISABLED, ENABLED, ThreadMode
 from pitelegram.threads.observing import Observer, Observers
 from pitelegram.threads.slots import first_free, pick_name
-from pitelegram.threads.titles import CONTROL_KEY, title_for
+from pitelegram.threads.titles import CONTROL_KEY, clean, title_for
 
 
 @implementer(IThreads)
@@ -176,6 +177,27 @@ class Threads(Service):
             await self._maker.created(message)
 
     @deferred
+    async def renamed(self, message: dict[str, Any]) -> None:
+        """Take a C{forum_topic_edited} of the owner: his title stays until he gives ours again."""
+        topic, sender = message.get("forum_topic_edited"), message.get("from")
+        chat, thread_id = message.get("chat"), message.get("message_thread_id")
+        if not isinstance(topic, dict) or not isinstance(chat, dict) or type(thread_id) is not int:
+            return
+        name = topic.get("name")
+        if (
+            not isinstance(sender, dict)
+            or sender.get("is_bot") is True
+            or not isinstance(name, str)
+        ):
+            return
+        binding = self._bindings.by_target(chat.get("id", 0), thread_id)
+        if binding is not None and clean(name):
+            own = clean(name) == self._title(attrs.evolve(binding, user_title=None))
+            await self._bindings.set_user_title(
+                binding.binding_key, (chat["id"], thread_id), clean(name), not own
+            )
+
+    @deferred
     async def serve(self, binding_key: str) -> None:
         """Classic mode: give the chat to a binding.
 
@@ -245,19 +267,24 @@ class Threads(Service):
             self.log.info("{error}", error=str(error))
 
     @deferred
-    async def retitle(self, binding_key: str, busy: bool = False) -> None:
-        """Rename a binding's Thread, if its title is to be another one."""
+    async def retitle(self, binding_key: str, busy: bool = False) -> bool:
+        """Rename a binding's Thread, if its title is to be another one; see L{IThreads.retitle}."""
         binding = self._bindings.get(binding_key)
         if binding is None or binding.target is None or binding.target.thread_id is None:
-            return
+            return False
         title, target = self._title(binding, busy), binding.target
         if title == binding.title or self.mode() != ENABLED:
-            return
+            return False
         params = {"chat_id": target.chat_id, "message_thread_id": target.thread_id, "name": title}
-        await self._api.call("editForumTopic", params)
+        try:
+            await self._api.call("editForumTopic", params)
+        except Refused as error:
+            if "TOPIC_NOT_MODIFIED" not in error.description.upper():
+                raise
         now = self._bindings.get(binding_key)
         if now is not None and now.target == target:
             await self._bindings.set_title(binding_key, title)
+        return True
 
     @deferred
     async def lost(self, binding_key: str, target: TelegramTarget) -> bool:
@@ -276,12 +303,14 @@ class Threads(Service):
         self._start(binding_key)
         return True
 
-    def title(self, binding_key: str) -> str:
+    def title(self, binding_key: str, busy: bool = False) -> str:
         """Return what a binding's Thread is to be called."""
         binding = self._bindings.get(binding_key)
-        return "" if binding is None else self._title(binding)
+        return "" if binding is None else self._title(binding, busy)
 
     def _title(self, binding: Binding, busy: bool = False) -> str:
+        if binding.user_title is not None:
+            return binding.user_title
         return title_for(self._display_mode(), binding, self._bindings.list(), busy)
 
     def _chat_for_threads(self) -> int | None:

@@ -110,15 +110,19 @@ class GateTests(AdmissionCase):
         self.assert_dropped(self.foreign(self.message(), **{"from": {"id": 5, "is_bot": True}}))
 
     def test_service_messages(self) -> None:
-        """The bot's own are counted apart and passed on; the owner's are counted only."""
+        """They are counted apart and passed on, but never stored; a stranger's are a stranger's."""
         own = self.foreign(
             self.message(),
             **{"from": {"id": BOT, "is_bot": True}, "forum_topic_created": {"name": "x"}},
         )
         self.assert_dropped(own, "service")
         self.assertEqual(self.owner.services, [own["message"]])
-        self.assert_dropped(self.foreign(self.message(), pinned_message={}), "service")
-        self.assertEqual(len(self.owner.services), 1)
+        owners = self.foreign(self.message(), forum_topic_edited={"name": "x"})
+        self.assert_dropped(owners, "service")
+        self.assertEqual(self.owner.services, [own["message"], owners["message"]])
+        strangers = self.foreign(self.message(), **{**own["message"], "from": {"id": 5}})
+        self.assert_dropped(strangers)
+        self.assertEqual(len(self.owner.services), 2)
 
     def test_malformed(self) -> None:
         """Nothing that Telegram might send stops the poll; the cursor moves over it."""

@@ -115,7 +115,9 @@ class ReadTests(SettingsCase):
         s = load(self.paths(), {})
         self.assertEqual(s.require_token(), Secret(TOKEN))
         self.assertEqual((s.bot_id, s.bot_username, s.allowed_user_id), (5, "b", 7))
-        self.assertEqual((s.api_root, s.thread_display_mode), ("http://127.0.0.1:1", "directories"))
+        self.assertEqual(
+            (s.api_root, s.thread_display_mode), ("http://127.0.0.1:1", "directory-title")
+        )
         self.assertEqual((s.cluster_leader, s.workers_command), ("daemon", "pi x"))
         self.assertEqual((s.workers_roots, s.workers_env), (("/a",), {"A": "1"}))
         self.assertEqual((s.workers_pass_env, s.pairing_first_contact), (("X_*",), True))

@@ -50,6 +50,24 @@ class Panel(SystemCase):
         self.assertEqual(panel.keyboard, [])
 
     @deferred
+    async def test_titles(self) -> None:
+        """Another display mode renames Threads; a name that the user gave stays."""
+        threads = await self.start("my-project", "other")
+        chat = self.system.telegram.chat
+
+        def names() -> list[str]:
+            return [t.name for number in threads for t in chat.threads if t.thread_id == number]
+
+        self.assertEqual(names(), ["A", "B"])
+        chat.user_renames_thread(threads[1], "the other one")
+        self.system.say("hello", threads[1])
+        await self.system.answer("You said: hello", threads[1])
+        self.system.write_settings(threadDisplayMode="directory-title")
+        await self.system.telegram.when(lambda: names() == ["My Project", "the other one"])
+        self.system.write_settings(threadDisplayMode="letters")
+        await self.system.telegram.when(lambda: names() == ["A", "the other one"])
+
+    @deferred
     async def test_control_thread_is_made_once(self) -> None:
         """Three starts of the daemon make one Control Thread."""
         await self.system.start_daemon()

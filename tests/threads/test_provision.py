@@ -428,6 +428,66 @@ class TitleTests(ThreadsCase):
         self.failureResultOf(self.threads.retitle("spec-1"), Uncertain)
         self.assertEqual(self.bindings.get("spec-1").title, "A")
 
+    def rename(self, name: Any, **more: Any) -> None:
+        """The owner gives the Thread of C{spec-1} another name; some fields may be others."""
+        message = {
+            "message_thread_id": self.target().thread_id,
+            "chat": {"id": OWNER, "type": "private"},
+            "from": {"id": OWNER, "is_bot": False},
+            "forum_topic_edited": {"name": name},
+            **more,
+        }
+        self.successResultOf(self.threads.renamed(message))
+
+    def test_users_title(self) -> None:
+        """What the user calls a Thread it stays called, in every mode."""
+        self.ensure()
+        self.rename("  my   own ")
+        self.display = "state"
+        self.successResultOf(self.threads.retitle("spec-1", busy=True))
+        self.assertEqual(self.api.made("editForumTopic"), [])
+        self.assertEqual(self.bindings.get("spec-1").title, "my own")
+
+    def test_given_back(self) -> None:
+        """The title that it would have by itself ends that."""
+        self.ensure()
+        self.rename("my own")
+        self.rename("A")
+        self.display = "names"
+        self.successResultOf(self.threads.retitle("spec-1"))
+        self.assertEqual(len(self.api.made("editForumTopic")), 1)
+
+    def test_other_renames(self) -> None:
+        """The bot's own, an icon's, one of a foreign Thread and nonsense change nothing."""
+        self.ensure()
+        self.rename("x", **{"from": {"id": 4242, "is_bot": True}})
+        self.rename("x", message_thread_id=99_999)
+        self.rename("x", message_thread_id="7")
+        self.rename("x", forum_topic_edited={"icon_custom_emoji_id": "1"})
+        self.rename("x", forum_topic_edited=7)
+        self.rename(7)
+        self.rename("  ")
+        self.assertIsNone(self.bindings.get("spec-1").user_title)
+
+    def test_new_thread_has_its_own_title(self) -> None:
+        """A Thread that replaces a lost one is called as its mode wants it."""
+        self.ensure()
+        self.rename("my own")
+        old = self.target()
+        assert old is not None
+        self.assertTrue(self.successResultOf(self.threads.lost("spec-1", old)))
+        self.assertNotEqual(self.target(), old)
+        self.assertIsNone(self.bindings.get("spec-1").user_title)
+
+    def test_not_modified(self) -> None:
+        """Telegram has that title already: done."""
+        self.ensure()
+        self.display = "names"
+        same = Refused("editForumTopic", 400, "Bad Request: TOPIC_NOT_MODIFIED")
+        self.api.script("editForumTopic", same)
+        self.assertTrue(self.successResultOf(self.threads.retitle("spec-1")))
+        self.assertFalse(self.successResultOf(self.threads.retitle("spec-1")))
+
     def test_reassign(self) -> None:
         """A Thread changes hands: who loses it hears first, and it gets the new title."""
         self.ensure("spec-1")
