@@ -22,7 +22,7 @@ from typing import Any
 from pitelegram.commands import output, table
 from pitelegram.commands.asking import client_of
 from pitelegram.commands.client import ControlClient, FateUnknown, Unreachable
-from pitelegram.commands.place import live_owner, paths_of
+from pitelegram.commands.place import command_line, live_owner, paths_of
 from pitelegram.errors import LiveOwner
 from pitelegram.kernel.exits import EXIT_FAILED
 from pitelegram.kernel.paths import Paths
@@ -58,7 +58,7 @@ def start(args: argparse.Namespace) -> int:
         _name_service(Paths(resolved["agent_dir"], resolved["profile"]))
         raise
     want_daemon(resolved, only_first=False)
-    return Starting(resolved).run()
+    return Starting(resolved, stop=command_line(args, "stop")).run()
 
 
 def _name_service(paths: Paths) -> None:
@@ -84,6 +84,7 @@ class Starting:
     @param resolved: the options after precedence.
     @param seconds: how long to wait.
     @param program: what takes C{run} and its options.
+    @param stop: the command that stops this daemon.
     """
 
     def __init__(
@@ -91,10 +92,12 @@ class Starting:
         resolved: Mapping[str, Any],
         seconds: float = READY_SECONDS,
         program: Sequence[str] = (sys.executable, "-c", BOOT),
+        stop: str = "pi-telegram stop",
     ) -> None:
         self._resolved = resolved
         self._seconds = seconds
         self._program = program
+        self._stop = stop
         self._paths = Paths(resolved["agent_dir"], resolved["profile"])
 
     def run(self) -> int:
@@ -112,7 +115,7 @@ class Starting:
                 code = self._wait(child, ready)
         if code == 0:
             self._note_pid(child.pid)
-            print(f"The daemon runs (pid {child.pid}). Stop it with: pi-telegram stop")
+            print(f"The daemon runs (pid {child.pid}). Stop it with: {self._stop}")
         elif child.poll() is not None:
             _show_reason(log, begun, code)
         return code

@@ -15,7 +15,7 @@ from pitelegram.commands import output
 from pitelegram.commands.client import ControlClient, Unreachable
 from pitelegram.commands.finding import Finding
 from pitelegram.commands.ground import disk, memory
-from pitelegram.commands.place import control_socket, given, live_owner, paths_of
+from pitelegram.commands.place import command_line, control_socket, given, live_owner, paths_of
 from pitelegram.errors import PiTelegramError, TelegramError, UnsafeFile
 from pitelegram.kernel.exits import EXIT_FAILED
 from pitelegram.kernel.paths import Paths
@@ -278,7 +278,7 @@ def _daemon(args: argparse.Namespace, paths: Paths) -> Finding:
     try:
         status = client.get("/v1/status")
     except Unreachable as error:
-        return Finding("warn", "daemon", str(error), "pi-telegram start")
+        return Finding("warn", "daemon", str(error), command_line(args, "start"))
     health = str(status.get("health"))
     problems = "; ".join(str(problem) for problem in status.get("problems") or [])
     level = {"ok": "ok", "degraded": "warn"}.get(health, "fail")

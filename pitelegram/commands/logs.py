@@ -33,6 +33,8 @@ def logs(args: argparse.Namespace, sleep: Callable[[float], None] = time.sleep) 
             newest.append(event)
     for event in newest:
         _show(event, args.json)
+    if args.worker is not None and not newest and args.lines > 0 and not args.follow:
+        output.complain(f"there are no events of a worker {args.worker}")
     while args.follow:
         for event in follower.new():
             if _is_wanted(event, args.worker):

@@ -247,7 +247,7 @@ def _worker_commands(commands: _Commands, place: argparse.ArgumentParser) -> Non
 def _answer_command(workers: _Commands, change: list[Any]) -> None:
     answer = workers.add("answer", "workers:answer", "answer an open dialog", change)
     answer.add_argument("name", metavar="NAME")
-    answer.add_argument("dialog_ref", metavar="DIALOG")
+    answer.add_argument("dialog_ref", metavar="DIALOG", help="its dialogRef in workers state")
     one = answer.add_mutually_exclusive_group(required=True)
     one.add_argument("--option", metavar="N", help="the option, by its number from 0 or its text")
     one.add_argument("--text", metavar="TEXT", help="a text")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,14 @@ from pitelegram.settings.options import resolve_paths
 def given(args: argparse.Namespace) -> dict[str, object]:
     """Return the options that stood on the command line, by long name."""
     return {name.replace("_", "-"): value for name, value in vars(args).items()}
+
+
+def command_line(args: argparse.Namespace, words: str) -> str:
+    """Return the command C{words} as it must be typed to be about the same place as C{args}."""
+    told = given(args)
+    places = [(name, told.get(name)) for name in ("agent-dir", "profile")]
+    options = [f" --{name} {shlex.quote(str(value))}" for name, value in places if value]
+    return f"pi-telegram {words}{''.join(options)}"
 
 
 def paths_of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Paths:

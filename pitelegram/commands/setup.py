@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from pitelegram.commands import output
-from pitelegram.commands.place import given, paths_of, tell_recovered
+from pitelegram.commands.place import command_line, given, paths_of, tell_recovered
 from pitelegram.commands.telegram import BotFacts, ask_telegram
 from pitelegram.errors import ConfigError, NotConfigured, TelegramError, Unauthorized, UsageError
 from pitelegram.kernel.exits import EXIT_FAILED
@@ -166,11 +166,11 @@ def _pair(args: argparse.Namespace, paths: Paths, owner: int | None, bot: BotFac
         )
         return 0
     if owner is not None and (args.user_id or not args.new_owner):
-        print("An owner is paired. Next: pi-telegram start")
+        print(f"An owner is paired. Next: {command_line(args, 'start')}")
         return 0
     code = _new_code(paths)
     print(
-        f"\nTo pair your account within 15 minutes, have the daemon running (pi-telegram start)"
+        f"\nTo pair your account within 15 minutes, have the daemon running ({command_line(args, 'start')})"
         f" and open:\n\n  https://t.me/{bot.username}?start={code}\n\n"
         f"or send this to the bot in a private chat:\n\n  /start {code}\n"
     )

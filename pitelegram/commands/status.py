@@ -9,7 +9,7 @@ from typing import Any
 from pitelegram.commands import output
 from pitelegram.commands.asking import client_of
 from pitelegram.commands.client import Unreachable
-from pitelegram.commands.place import live_owner, paths_of
+from pitelegram.commands.place import command_line, live_owner, paths_of
 from pitelegram.control import outward
 from pitelegram.errors import PiTelegramError
 from pitelegram.kernel.exits import EXIT_FAILED
@@ -22,7 +22,7 @@ def status(args: argparse.Namespace) -> int:
     try:
         document, code = client_of(args).get("/v1/status"), 0
     except Unreachable as error:
-        document, code = without_daemon(paths, str(error)), EXIT_FAILED
+        document, code = without_daemon(args, paths, str(error)), EXIT_FAILED
     if args.json:
         output.print_json(document, outward.status)
     else:
@@ -30,20 +30,21 @@ def status(args: argparse.Namespace) -> int:
     return code
 
 
-def without_daemon(paths: Paths, problem: str) -> dict[str, Any]:
+def without_daemon(args: argparse.Namespace, paths: Paths, problem: str) -> dict[str, Any]:
     """Return the document that says why nobody answers."""
     from pitelegram.control.status import down
 
-    return down(paths.profile, int(time.time() * 1000), _reason(paths, problem))
+    return down(paths.profile, int(time.time() * 1000), _reason(args, paths, problem))
 
 
-def _reason(paths: Paths, problem: str) -> str:
+def _reason(args: argparse.Namespace, paths: Paths, problem: str) -> str:
     try:
         owner = live_owner(paths)
     except PiTelegramError as error:
         return str(error)
     if owner is None:
-        return f"no daemon runs for profile {paths.profile}; start it with: pi-telegram start"
+        cure = command_line(args, "start")
+        return f"no daemon runs for profile {paths.profile}; start it with: {cure}"
     return f"a {owner.shown_role} (pid {owner.pid}) owns this bot profile, but {problem}"
 
 

@@ -8,7 +8,7 @@ from pitelegram.commands import output
 from pitelegram.commands.asking import change, client_of
 from pitelegram.control import outward
 
-_COLUMNS = (("THREAD", "thread_name"), ("SLOT", "slot"), ("WORKER", "name"), ("STATE", "state"))
+_COLUMNS = (("LETTER", "slot"), ("NAME", "thread_name"), ("WORKER", "name"), ("STATE", "state"))
 
 
 def show(args: argparse.Namespace) -> int:

@@ -65,7 +65,10 @@ def start(args: argparse.Namespace) -> int:
     """C{workers start DIR}: accepted when the process exists, then waits until it is ready."""
     directory = os.path.abspath(os.path.expanduser(args.directory))
     code, envelope = send_change(args, "worker.start", {}, {"directory": directory})
-    if envelope is None or not envelope["ok"] or envelope["dry_run"]:
+    if envelope is None or not envelope["ok"]:
+        return code
+    if envelope["dry_run"]:
+        _say(args, f"A worker would be asked for in {directory} (dry run).")
         return code
     name = str(envelope["result"].get("name", ""))
     if args.no_wait:
@@ -140,7 +143,11 @@ def answer(args: argparse.Namespace) -> int:
         values["confirm"] = args.confirm == "yes"
     else:
         values["cancel"] = True
-    return send_change(args, "worker.answer", {"name": args.name}, values)[0]
+    code, envelope = send_change(args, "worker.answer", {"name": args.name}, values)
+    if code == 0 and envelope is not None:
+        done = "would be given (dry run)" if envelope["dry_run"] else "given"
+        _say(args, f"answer {args.name}: {done}.")
+    return code
 
 
 def state(args: argparse.Namespace) -> int:

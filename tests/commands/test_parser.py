@@ -171,6 +171,19 @@ class ParserTests(SynchronousTestCase):
             module, _, name = args.handler.partition(":")
             self.assertTrue(callable(getattr(importlib.import_module(module), name)), command)
 
+    def test_cures_name_the_place(self):
+        """A command that is advised is about the profile and the directory of the one given."""
+        from pitelegram.commands.place import command_line
+
+        def advised(*words):
+            return command_line(parsers.build().parse_args([*words]), "stop")
+
+        self.assertEqual(advised("status"), "pi-telegram stop")
+        self.assertEqual(advised("--profile", "two", "status"), "pi-telegram stop --profile two")
+        self.assertEqual(
+            advised("status", "--agent-dir", "/a b"), "pi-telegram stop --agent-dir '/a b'"
+        )
+
     def test_help_is_light(self):
         """Showing help imports neither Twisted nor anything else that is slow."""
         import subprocess
