@@ -154,7 +154,10 @@ def _own_problems(facts: Facts) -> list[str]:
         since = instant(facts.not_receiving_since_ms)
         found.append(f"not receiving from Telegram since {since} (phase {facts.polling['phase']})")
     if facts.polling["phase"] == "conflict":
-        found.append("another poller or a webhook takes this bot's updates")
+        found.append(
+            "another poller or a webhook takes this bot's updates; end it (another profile or"
+            " machine with the same token?)"
+        )
     if facts.polling["phase"] == "persisting" and facts.polling["consecutive_failures"]:
         found.append("updates cannot be stored; Telegram keeps them until they can")
     if not facts.paired:

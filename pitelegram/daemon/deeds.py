@@ -75,7 +75,9 @@ class Deeds:
             name=target.get("name"), worker_id=target.get("worker_id")
         )
         if view is None:
-            raise Refusal("unknown_worker", "no worker has that name or id")
+            raise Refusal(
+                "unknown_worker", "no worker has that name or id; see pi-telegram workers list"
+            )
         return Subject(key=f"{PREFIX}{view.spec_id}", name=view.name, worker_id=view.worker_id)
 
     def _resolve_directory(self, directory: str) -> Subject:
@@ -227,7 +229,8 @@ class Deeds:
         if follower is None or not follower.ready:
             why = f"worker {view.name} is not connected now"
             if view.state in ("stopped", "failed"):
-                why = f"worker {view.name} is {view.state}; pi-telegram workers restart starts it"
+                cure = f"pi-telegram workers restart {view.name} starts it"
+                why = f"worker {view.name} is {view.state}; {cure}"
             raise Refusal("backend_unavailable", why)
         link: IFollowerLink = follower.link
         return link
@@ -240,7 +243,9 @@ class Deeds:
     def _view(self, subject: Subject) -> WorkerView:
         view = self._find(subject)
         if view is None:
-            raise Refusal("unknown_worker", "no worker has that name or id")
+            raise Refusal(
+                "unknown_worker", "no worker has that name or id; see pi-telegram workers list"
+            )
         return view
 
 

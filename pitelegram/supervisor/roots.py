@@ -43,7 +43,9 @@ class Roots:
         real = Path(os.path.realpath(directory))
         if not self.contains(real):
             raise Refusal(
-                "outside-roots", "that directory lies outside the configured roots (workers.roots)"
+                "outside-roots",
+                "that directory lies outside the roots below which workers may run: your home,"
+                " unless workers.roots in telegram.json or --root says otherwise",
             )
         if not real.is_dir() or not os.access(real, os.R_OK | os.X_OK):
             raise Refusal("not-a-directory", "there is no such directory that can be entered")

@@ -76,7 +76,9 @@ class FakeDaemon:
         name = target.get("name") or target.get("worker_id", "").removeprefix("w-")
         name = args["directory"] if action == "worker.start" else name
         if name in self.unknown:
-            raise Refusal("unknown_worker", "no worker has that name or id")
+            raise Refusal(
+                "unknown_worker", "no worker has that name or id; see pi-telegram workers list"
+            )
         return Subject(key=f"spec:{name}" if name else "", name=name or None)
 
     def check(self, action: str, subject: Subject) -> None:
