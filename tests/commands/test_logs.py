@@ -113,7 +113,9 @@ class LogsTests(CommandCase):
         database = leader_database(Clock())
         self.addCleanup(database.stopService)
         leadership = Leadership(database)
-        return [Voice(leadership, None, name, f"spec-{name}", name) for name in names]
+        return [
+            Voice(leadership, None, name, f"spec-{name}", name, Clock().seconds) for name in names
+        ]
 
     @deferred
     async def test_supervision(self):
