@@ -38,14 +38,15 @@ def check_before_start(options: Mapping[str, Any]) -> None:
     @raise pitelegram.errors.UnsafeFile: the control socket's directory is open to others.
     """
     paths = _paths(options)
-    settings = SettingsFile(paths, os.environ).load()
-    token = settings.require_token().reveal()
-    if not token.partition(":")[0].isdecimal():
+    file = SettingsFile(paths, os.environ)
+    settings = file.load()
+    bot_id = settings.require_token().reveal().partition(":")[0]
+    if not bot_id.isdecimal():
         raise NotConfigured("the bot token is malformed; run pi-telegram setup")
     socket = options["control_socket"]
     if socket is not None:
         check_place(Path(socket), options["socket_group"])
-    check(paths)
+    check(paths, file.twins(bot_id))
 
 
 def make_daemon(options: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> IService:

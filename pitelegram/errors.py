@@ -55,10 +55,14 @@ class LiveOwner(OwnershipError):
 
     @ivar pid: its process id.
     @ivar role: C{"daemon"} or C{"worker"}.
+    @param twin: the profile that it runs for, when that is another one of the same bot.
     """
 
-    def __init__(self, pid: int, role: str) -> None:
-        super().__init__(f"another live {role} (pid {pid}) owns this bot profile; stop it first")
+    def __init__(self, pid: int, role: str, twin: str | None = None) -> None:
+        text = f"another live {role} (pid {pid}) owns this bot profile; stop it first"
+        if twin is not None:
+            text = f"profile {twin} is the same bot, and its {role} (pid {pid}) runs; stop it first"
+        super().__init__(text)
         self.pid = pid
         self.role = role
 

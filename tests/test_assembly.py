@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.assembly import check_before_start, environment_rules, run_options
-from pitelegram.errors import ConfigError, UnsafeFile
+from pitelegram.errors import ConfigError, LiveOwner, UnsafeFile
 from pitelegram.kernel.exits import exit_code
 from pitelegram.kernel.paths import Paths
+from pitelegram.ownership.ownership import Ownership
 from pitelegram.settings.model import Settings
 from pitelegram.settings.secret import Secret
 from pitelegram.supervisor.environment import worker_environment
@@ -88,6 +90,33 @@ class CheckTests(SynchronousTestCase):
         self.check(control_socket=str(self.socket), socket_group=ours)
         self.assertEqual(os.listdir(self.socket.parent), [])
         self.assertEqual(os.listdir(self.agent), ["telegram.json"])
+
+    def test_two_profiles_of_one_bot(self) -> None:
+        """A bot has one poller: while another profile's daemon has it, none is started."""
+        bot = USED.partition(":")[0]
+        twins = {
+            "a": {"botId": int(bot)},
+            "b": {"botToken": USED},
+            "c": {"botToken": OTHER},
+            "d": 7,
+        }
+        settings = {"profiles": {"default": {"botToken": USED}, **twins}}
+        (self.agent / "telegram.json").write_text(json.dumps(settings))
+        self.check()
+        for profile in twins:
+            paths = Paths(self.agent, profile)
+            paths.prepare()
+            owner = Ownership(
+                paths, Clock(), bus_socket=paths.bus_socket, control_socket=paths.control_socket
+            )
+            self.successResultOf(owner.acquire("daemon"))
+            if profile in ("a", "b"):
+                error = self.assertRaises(LiveOwner, self.check)
+                self.assertIn(f"profile {profile} is the same bot", str(error))
+                self.assertEqual(exit_code(error), 4)
+            else:
+                self.check()
+            self.successResultOf(owner.release())
 
     def test_open_directory(self) -> None:
         """A socket where others may write is refused."""

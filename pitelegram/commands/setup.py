@@ -46,6 +46,8 @@ def setup(args: argparse.Namespace) -> int:
     changes = _Changes(paths.profile, stored, bot, owner, args, options)
     file.update_blocking(changes.apply)
     _say(bot)
+    for twin in file.twins(str(bot.bot_id)):
+        print(f"Note: profile {twin} is the same bot; only one of the two can run at a time.")
     return _pair(args, paths, owner or settings.allowed_user_id, bot)
 
 

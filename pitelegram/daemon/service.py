@@ -137,7 +137,7 @@ class Daemon(Service):
         settings = self.file.load()
         token = settings.require_token().reveal()
         SECRETS.add(token)
-        check(self.paths)
+        check(self.paths, self.file.twins(token.partition(":")[0]))
         self.started_at = time.time()
         ownership = self._part(
             Ownership(

@@ -6,7 +6,7 @@ import base64
 import os
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -53,17 +53,22 @@ class HeartbeatWatch:
         return self._monotonic() - self._since > STALE_SECONDS
 
 
-def check(paths: Paths) -> None:
-    """Read-only: make sure that no live process owns this profile.
+def check(paths: Paths, twins: Iterable[str] = ()) -> None:
+    """Read-only: make sure that no live process owns this profile, or another one of its bot.
 
     A live owner counts whatever the age of its heartbeat.
 
+    @param twins: the other profiles that have the same bot.
     @raise LiveOwner: one does.
     @raise OwnershipError: a lock file is damaged.
     """
     record = read_owner(paths.owners, paths.profile)
     if record is not None and record.is_alive():
         raise LiveOwner(record.pid, record.shown_role)
+    for twin in twins:
+        record = read_owner(paths.owners, twin)
+        if record is not None and record.is_alive():
+            raise LiveOwner(record.pid, record.shown_role, twin)
     refuse_foreign(paths)
 
 

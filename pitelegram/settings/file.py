@@ -86,6 +86,19 @@ class SettingsFile:
             raise ConfigError("telegram.json is not valid JSON") from None
         return found if with_tokens else documents.without_tokens(found)
 
+    def twins(self, bot_id: str) -> list[str]:
+        """Return the names of the other profiles that have the same bot.
+
+        @raise ConfigError: the file is not valid JSON.
+        """
+        profiles = self.document(with_tokens=True).get("profiles")
+        return [
+            name
+            for name, profile in (profiles.items() if isinstance(profiles, dict) else ())
+            if name != self._paths.profile and isinstance(profile, dict)
+            if bot_id == str(profile.get("botId") or str(profile.get("botToken")).partition(":")[0])
+        ]
+
     def update(self, clock: IReactorTime, mutate: Mutation) -> Deferred[bool]:
         """Change the file under the guard; fires with whether anything was written.
 

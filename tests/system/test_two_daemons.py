@@ -83,7 +83,7 @@ class TwoProfiles(SystemCase):
         from twisted.internet import reactor
 
         super().setUp()
-        self.second = Sandbox(reactor)
+        self.second = Sandbox(reactor, token=f"222222222:{'t' * 35}")
         self.second.startService()
         self.other: Program | None = None
         path = self.system.agent_dir / "telegram.json"
