@@ -46,15 +46,14 @@ class Health:
 
     def snapshot(self, now: str) -> dict[str, Any]:
         """Return the members of the status document's C{polling}, given the phase."""
-        receiving = self._receiving() and now != phase.STOPPED
-        quiet = not receiving or now == phase.CONFLICT
+        receiving = self._receiving() and now not in (phase.STOPPED, phase.CONFLICT)
         since = self._began_ms if self._last_ms is None else self._last_ms
         return {
             "phase": now,
             "last_success_ms": self._last_ms,
             "consecutive_failures": self._failures,
             "receiving": receiving,
-            "not_receiving_since_ms": since if quiet else None,
+            "not_receiving_since_ms": None if receiving else since,
         }
 
     def _receiving(self) -> bool:

@@ -279,12 +279,15 @@ class Dialogs:
         )
         if not right:
             raise Refusal("invalid-command", f"this question takes {expected} or cancelled: true")
+        question = asking.question
+        if name == "value" and not question.takes_text and value not in question.options:
+            raise Refusal("invalid-command", "that question has no such option")
         if name == "cancelled":
             told = words.CANCELLED
         elif name == "confirmed":
             told = words.chosen("Yes" if value else "No")
         else:
-            told = words.ANSWERED if asking.question.takes_text else words.chosen(value)
+            told = words.ANSWERED if question.takes_text else words.chosen(value)
         self._finish(asking, answer, told)
 
     def listed(self) -> list[dict[str, Any]]:

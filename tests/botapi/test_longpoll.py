@@ -241,6 +241,7 @@ class LongPollTests(SynchronousTestCase):
         self._through_failures(900)
         self.assertEqual(self.events, [])
         self.assertEqual(self.view("phase"), "conflict")
+        self.assertFalse(self.view("receiving"))
 
     def test_unauthorized(self) -> None:
         """Three 401 in a row end polling; a failure without an answer does not end the row."""

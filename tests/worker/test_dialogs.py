@@ -206,7 +206,10 @@ class Answered(DialogCase):
         self.reply("late", message_id)
         self.assertEqual(self.answers, [("d1", {"value": "hidden"})])
         self.ask("d2", "select")
-        self.successResultOf(self.rig.parts.port.answer("s", "d2", {"value": "red"}))
+        port = self.rig.parts.port
+        wrong = self.failureResultOf(port.answer("t", "d2", {"value": "blue"}), Refusal).value
+        self.assertEqual(wrong.code, "invalid-command")
+        self.successResultOf(port.answer("s", "d2", {"value": "red"}))
         self.ended_as("✅ Answered: red")
 
     def test_forged_presses(self) -> None:
