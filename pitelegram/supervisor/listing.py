@@ -34,7 +34,7 @@ def worker_view(
     reported = follower.state if follower is not None else {}
     alive = state not in RESTING
     told = reported.get("lastError")
-    error = last_error or (redact_public(str(told), ERROR_LIMIT) if told else None)
+    error = last_error or (redact_public(" ".join(str(told).split()), ERROR_LIMIT) if told else None)
     queued, activity = reported.get("queued"), reported.get("activity")
     return WorkerView(
         spec_id=spec.spec_id,
