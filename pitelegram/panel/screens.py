@@ -22,6 +22,9 @@ MAX_BUTTONS = 100
 PAGE_SIZE = 8
 """Workers on one page of the roster."""
 
+ERROR_TAIL = 160
+"""Characters of a worker's last error in the roster: the end says most."""
+
 MARKS = {
     "running": "🟢",
     "spawning": "⏳",
@@ -118,7 +121,7 @@ def workers(views: Sequence[WorkerView], page: int = 0, note: str = "") -> Scree
 
 
 def worker_line(view: WorkerView) -> str:
-    """One line of the roster."""
+    """What the roster says of a worker: one line, and the end of its last error below."""
     mark = MARKS.get(view.state, "🟡")
     parts = [f"{mark} {view.name}", view.state]
     if view.state == "running":
@@ -127,7 +130,16 @@ def worker_line(view: WorkerView) -> str:
         parts.append(f"{view.queued} waiting")
     if view.restarts:
         parts.append(f"restarts {view.restarts}")
-    return " · ".join(parts)
+    if view.state == "running" and view.model:
+        parts.append(view.model)
+    line = " · ".join(parts)
+    if view.last_error and view.state != "stopped":
+        line += f"\n    ⚠️ {_tail(view.last_error)}"
+    return line
+
+
+def _tail(text: str) -> str:
+    return text if len(text) <= ERROR_TAIL else f"…{text[1 - ERROR_TAIL :]}"
 
 
 def confirm(view: WorkerView, verb: str) -> Screen:

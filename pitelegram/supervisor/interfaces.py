@@ -15,7 +15,8 @@ class WorkerView:
 
     @ivar state: a state of C{docs/machines/worker-life.md} (C{stopped}, C{spawning}, C{running} …).
     @ivar activity: C{idle}, C{active}, C{queued} or C{compacting}.
-    @ivar last_error: redacted, for the local operator only.
+    @ivar last_error: redacted, for the local operator and the owner only.
+    @ivar model: Pi's model, as the worker reports it.
     """
 
     spec_id: str
@@ -32,6 +33,7 @@ class WorkerView:
     session_file: str | None
     last_error: str | None
     until_ms: int | None = None
+    model: str | None = None
 
 
 class ISupervisor(Interface):

@@ -12,6 +12,7 @@ from pitelegram.supervisor.life import RESTING, State
 
 ACTIVITIES = ("idle", "active", "queued", "compacting")
 ERROR_LIMIT = 500
+MODEL_LIMIT = 60
 
 
 def worker_view(
@@ -34,8 +35,11 @@ def worker_view(
     reported = follower.state if follower is not None else {}
     alive = state not in RESTING
     told = reported.get("lastError")
-    error = last_error or (redact_public(" ".join(str(told).split()), ERROR_LIMIT) if told else None)
+    error = last_error or (
+        redact_public(" ".join(str(told).split()), ERROR_LIMIT) if told else None
+    )
     queued, activity = reported.get("queued"), reported.get("activity")
+    model = reported.get("model")
     return WorkerView(
         spec_id=spec.spec_id,
         binding_key=managed_binding(spec.spec_id),
@@ -51,4 +55,5 @@ def worker_view(
         session_file=session_file or spec.session_file,
         last_error=error,
         until_ms=until_ms if state is State.BACKOFF else None,
+        model=" ".join(model.split())[:MODEL_LIMIT] if isinstance(model, str) else None,
     )

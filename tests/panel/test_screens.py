@@ -67,6 +67,18 @@ class ScreenTests(SynchronousTestCase):
             rows = labels(screens.workers([a_view("alpha", state)]))
             self.assertEqual(rows[:2], [["📍 alpha"], right], state)
 
+    def test_worker_line(self) -> None:
+        """State and activity, what waits, restarts, the model, and the end of the last error."""
+        line = screens.worker_line
+        busy = a_view("a", activity="active", queued=2, restarts=1, model="one/big")
+        self.assertEqual(line(busy), "🟢 a · running · active · 2 waiting · restarts 1 · one/big")
+        failed = a_view("a", "failed", last_error="x" * 200 + " no such model", model="one/big")
+        first, second = line(failed).split("\n")
+        self.assertEqual(first, "🔴 a · failed")
+        self.assertEqual(len(second.strip()), len("⚠️ ") + screens.ERROR_TAIL)
+        self.assertTrue(second.endswith("x no such model"))
+        self.assertEqual(line(a_view("a", "stopped", last_error="old")), "⚪ a · stopped")
+
     def test_every_start_and_stop_asks(self) -> None:
         """No button of the roster stops, restarts or starts anything by itself."""
         for screen in every_screen():
@@ -144,7 +156,9 @@ class LimitTests(SynchronousTestCase):
 
     def test_every_screen_can_be_sent(self) -> None:
         """Each is a good call, its data short enough, with the longest of names too."""
-        long = attrs.evolve(a_view("n" * 300, "running"), spec_id="f" * 16)
+        long = attrs.evolve(
+            a_view("n" * 300, "running", last_error="e" * 500, model="m" * 60), spec_id="f" * 16
+        )
         for screen in (*every_screen(), screens.workers([long] * 8), screens.confirm(long, "stop")):
             params = screen.as_params()
             check_call("sendMessage", {"chat_id": 1, **params})

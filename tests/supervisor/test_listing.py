@@ -53,9 +53,15 @@ class ListingTests(SynchronousTestCase):
         self.assertEqual(found, "No key. Look into [redacted]")
         self.assertIsNone(self.view().last_error)
 
+    def test_model(self) -> None:
+        """One line, and not a long one."""
+        self.assertEqual(self.view(model="one/big\n model").model, "one/big model")
+        self.assertEqual(len(self.view(model="m" * 999).model or ""), 60)
+
     def test_nonsense(self) -> None:
         """What a worker makes up of itself is not shown."""
-        found = self.view(activity="dancing", queued="many", lastError=["x"])
+        found = self.view(activity="dancing", queued="many", lastError=["x"], model=7)
+        self.assertIsNone(found.model)
         self.assertEqual((found.activity, found.queued, found.last_error), ("idle", 0, "['x']"))
 
     def test_processes(self) -> None:
