@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from pitelegram.kernel.deferring import deferred
@@ -49,7 +50,12 @@ class ChatPageJob(SystemCase):
 
     @deferred
     async def test_from_the_roster_to_the_roster(self) -> None:
-        """A new worker by the mouse alone: picked, started, asked, stopped."""
+        """A new worker by the mouse alone: picked, started, asked, stopped.
+
+        The pictures that it leaves in C{shots} are those of C{docs/}.
+        """
+        shots = Path(self.mktemp()).absolute()
+        shots.mkdir()
         self.system.project("my project")
         await self.system.start_daemon("--root", str(self.system.projects))
 
@@ -60,10 +66,12 @@ class ChatPageJob(SystemCase):
             page.wait_for_answer("Daemon control")
             page.press("📁 New worker…")
             page.wait_for_answer("Pick a project directory")
+            page.screenshot(shots / "panel-picker.png")
             page.press("📁 my project")
             page.wait_for_answer("No directories in it.")
             page.press("✅ Start a worker here")
             page.wait_for_answer("settings, extensions and skills")
+            page.screenshot(shots / "panel-start.png")
             page.press("✅ Start a worker here")
 
         def use(page: ChatPage) -> str:
@@ -77,6 +85,7 @@ class ChatPageJob(SystemCase):
             page.wait_for_answer("Daemon control")
             page.press("👷 Workers")
             page.wait_for_answer(lambda text: "running" in text)
+            page.screenshot(shots / "panel-roster.png")
             page.press("🛑 Stop")
             page.wait_for_answer("Stop my-project?")
             page.press("🛑 Stop")
@@ -90,3 +99,4 @@ class ChatPageJob(SystemCase):
         self.assertIn("⚪ my-project · stopped", seen["roster"])
         self.assertEqual(seen["complaints"], [])
         self.assertEqual(self.system.workers(), [])
+        self.assertEqual(len(list(shots.iterdir())), 3)
