@@ -82,6 +82,11 @@ def create_thread(chat: SandboxChat, arguments: Arguments) -> Any:
     return {"thread_id": chat.user_creates_thread(_text(arguments, "name")).thread_id}
 
 
+def rename_thread(chat: SandboxChat, arguments: Arguments) -> Any:
+    """C{thread}, C{name}: the owner renames a Thread."""
+    chat.user_renames_thread(_integer(arguments, "thread"), _text(arguments, "name"))
+
+
 def delete_thread(chat: SandboxChat, arguments: Arguments) -> Any:
     """C{thread}, C{sends?}: the owner deletes a Thread."""
     sends = _text(arguments, "sends", "not-found")
@@ -125,6 +130,7 @@ ACTIONS: dict[str, Action] = {
     "react": react,
     "delete": delete,
     "create_thread": create_thread,
+    "rename_thread": rename_thread,
     "delete_thread": delete_thread,
     "block": block,
     "threads": threads,
@@ -133,7 +139,9 @@ ACTIONS: dict[str, Action] = {
     "group": group,
 }
 
-PAGE_ACTIONS = frozenset({"send", "press", "create_thread"})
+PAGE_ACTIONS = frozenset(
+    {"send", "edit", "press", "create_thread", "rename_thread", "delete_thread"}
+)
 """What the chat page may ask for."""
 
 

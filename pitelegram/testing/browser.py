@@ -182,6 +182,46 @@ class ChatPage:
 
         self.until(click, f"the button {label}")
 
+    def reply(self, text: str, words: str) -> None:
+        """Reply to the newest message with these words in the open Thread."""
+
+        def click() -> bool:
+            found = [each for each in self.all("#messages .message") if text in each.text]
+            if found:
+                self._act(found[-1], "Reply")
+            return bool(found)
+
+        self.until(click, f"a message ({text})")
+        self.until(lambda: self.one("#about").is_displayed(), "the reply to begin")
+        self.write(words)
+
+    def edit(self, text: str, words: str) -> None:
+        """Change the owner's newest message with that text."""
+        found = [each for each in self.all("#messages .mine") if text in each.text]
+        self._act(found[-1], "Edit")
+        self.one("#text").send_keys(Keys.CONTROL, "a")
+        self.write(words)
+
+    def _act(self, message: WebElement, name: str) -> None:
+        button = message.find_element(By.CSS_SELECTOR, f".act[title={name}]")
+        self.driver.execute_script("arguments[0].click()", button)
+
+    def new_thread(self, name: str) -> None:
+        """Open a Thread."""
+        self.one("#new-thread").click()
+        self.one("#name").send_keys(name, Keys.ENTER)
+
+    def rename_thread(self, name: str) -> None:
+        """Rename the Thread that is open."""
+        self.one("#rename").click()
+        self.one("#name").clear()
+        self.one("#name").send_keys(name, Keys.ENTER)
+
+    def delete_thread(self) -> None:
+        """Delete the Thread that is open, after the question."""
+        self.one("#remove").click()
+        self.one("#naming-done").click()
+
     def wait_for_toast(self) -> str:
         """Wait for a short notice and return it."""
         return self.until(lambda: self.one("#toast").text, "a toast")

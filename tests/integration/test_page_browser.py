@@ -327,3 +327,50 @@ class PageTests(TestCase):
         shown, wide = await self.browser.run(story)
         self.assertEqual(shown, [False, True, False, True])
         self.assertLessEqual(wide, 360)
+
+    @deferred
+    async def test_reply_and_edit(self) -> None:
+        """A reply quotes, and the bot gets it as one; one's own message can be changed."""
+        thread = await self.thread("A")
+
+        def go(page: ChatPage) -> list[str]:
+            page.choose_thread("A")
+            page.reply("What is your name?", "Ada")
+            page.until(lambda: "Ada" in page.messages(), "the reply")
+            self.assertFalse(page.one("#about").is_displayed())
+            page.edit("Ada", "Ada L.")
+            page.until(lambda: "Ada L." in page.messages(), "the edit")
+            return page.texts("#messages .mine .reply")
+
+        asked = await self.bot.call(
+            "sendMessage", chat_id=self.owner, message_thread_id=thread, text="What is your name?"
+        )
+        (quote,) = await self.browser.run(go)
+        self.assertIn("What is your name?", quote)
+        updates = await self.bot.call("getUpdates")
+        (reply,) = [u["message"] for u in updates if u.get("message", {}).get("text") == "Ada"]
+        self.assertEqual(reply["reply_to_message"]["message_id"], asked["message_id"])
+        (edit,) = [u["edited_message"] for u in updates if "edited_message" in u]
+        self.assertEqual((edit["message_id"], edit["text"]), (reply["message_id"], "Ada L."))
+
+    @deferred
+    async def test_own_threads(self) -> None:
+        """A person opens, renames and deletes a Thread; asked twice before it is gone."""
+
+        def go(page: ChatPage) -> list[list[str]]:
+            page.new_thread("mine")
+            page.until(lambda: page.current_thread() == "mine", "the new Thread")
+            page.write("hello")
+            page.rename_thread("renamed")
+            page.until(lambda: page.current_thread() == "renamed", "the new name")
+            before = page.threads()
+            page.delete_thread()
+            page.until(lambda: page.current_thread() == "All", "the Thread to go")
+            self.assertEqual(page.complaints(), [])
+            return [before, page.threads()]
+
+        before, after = await self.browser.run(go)
+        self.assertEqual((before, after), (["All", "renamed"], ["All"]))
+        updates = await self.bot.call("getUpdates")
+        kinds = {kind for update in updates for kind in update["message"]}
+        self.assertLessEqual({"forum_topic_created", "forum_topic_edited", "text"}, kinds)

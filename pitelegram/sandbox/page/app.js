@@ -1,6 +1,6 @@
 // The page: state, the stream of events, what a person does.
 
-import { avatar, daySeparator, messageNode, sameDay, threadRow } from "./view.js";
+import { avatar, daySeparator, messageNode, preview, sameDay, threadRow } from "./view.js";
 
 const TYPING_MS = 5000;
 const PRESS_MS = 15000;
@@ -19,6 +19,7 @@ const state = {
   typing: new Map(),
   drafts: new Map(),
   pressed: new Map(),
+  about: null, // { message, edits }: what the next message answers, or changes
   missed: 0,
   loaded: false,
 };
@@ -29,6 +30,8 @@ const context = {
   onCommand: (text) => send(text),
   onThread: (id) => open(id),
   onPress: press,
+  onReply: (message) => begin({ message, edits: false }),
+  onEdit: (message) => begin({ message, edits: true }),
 };
 
 // --- the stream ---------------------------------------------------------------------------------
@@ -81,6 +84,7 @@ const CHANGES = {
     for (const id of ids) {
       state.messages.delete(id);
       document.querySelector(`#messages [data-message-id="${id}"]`)?.remove();
+      if (state.about?.message.message_id === id) begin(null);
     }
     showEmpty();
   },
@@ -184,6 +188,7 @@ function showHeader() {
   $("chat-name").textContent = thread?.name ?? "All";
   avatar($("chat-avatar"), thread?.name ?? "≡", thread?.icon_color ?? null);
   $("chat-avatar").classList.toggle("all", !thread);
+  $("rename").hidden = $("remove").hidden = !thread;
   $("text").placeholder = thread || !state.topics ? "Message" : "Message — plain text opens a Thread";
 }
 
@@ -273,6 +278,7 @@ async function ask(order) {
 }
 
 function open(id) {
+  if (state.about) begin(null);
   state.drafts.set(state.current, $("text").value);
   state.current = id;
   state.wanted = undefined;
@@ -284,10 +290,32 @@ function open(id) {
   if (matchMedia("(hover: hover)").matches) $("text").focus();
 }
 
-async function send(text) {
+// Reply to a message or change one's own; null: neither.
+function begin(about) {
+  if (state.about?.edits) $("text").value = "";
+  state.about = about;
+  $("about").hidden = !about;
+  if (about) {
+    const whose = about.edits ? "Edit" : `Reply to ${about.message.from.first_name}`;
+    $("about-text").textContent = `${whose}: ${preview(about.message)}`;
+    if (about.edits) $("text").value = about.message.text;
+    $("text").focus();
+  }
+  grow();
+}
+
+async function say(text) {
+  const about = state.about;
+  if (!about?.edits) return send(text, about?.message.message_id);
+  return ask({ action: "edit", text, message_id: about.message.message_id });
+}
+
+async function send(text, replyTo) {
   const thread = state.current;
-  const sent = await ask({ action: "send", text, thread });
-  if (sent && thread === null && sent.thread_id !== null) {
+  const order = { action: "send", text, thread };
+  if (replyTo !== undefined) order.reply_to = replyTo;
+  const sent = await ask(order);
+  if (sent && thread === null && replyTo === undefined && sent.thread_id !== null) {
     if (state.threads.has(sent.thread_id)) open(sent.thread_id);
     else state.wanted = sent.thread_id;
   }
@@ -340,10 +368,48 @@ async function submit(event) {
   if (!text) return;
   $("text").value = "";
   grow();
-  if (!(await send(text)) && !$("text").value) {
+  if (await say(text)) {
+    begin(null);
+  } else if (!$("text").value) {
     $("text").value = text;
     grow();
   }
+}
+
+// Ask for a name; with none asked for, whether to go on.
+function naming(what, done, name) {
+  const box = $("naming");
+  $("naming-what").textContent = what;
+  $("naming-done").textContent = done;
+  $("name").hidden = name === null;
+  $("name").required = name !== null;
+  $("name").value = name ?? "";
+  box.returnValue = "";
+  box.showModal();
+  return new Promise((resolve) => {
+    box.onclose = () => resolve(box.returnValue === "done" ? name === null || $("name").value.trim() : null);
+  });
+}
+
+async function newThread() {
+  const name = await naming("Name of the new Thread", "Create", "");
+  const made = name && (await ask({ action: "create_thread", name }));
+  if (!made) return;
+  if (state.threads.has(made.thread_id)) open(made.thread_id);
+  else state.wanted = made.thread_id;
+}
+
+async function rename() {
+  const thread = state.current;
+  const name = await naming("New name of this Thread", "Rename", state.threads.get(thread).name);
+  if (name) await ask({ action: "rename_thread", thread, name });
+}
+
+async function remove() {
+  const thread = state.current;
+  const { name } = state.threads.get(thread);
+  const sure = await naming(`Delete “${name}” with all its messages? The bot is not told.`, "Delete", null);
+  if (sure) await ask({ action: "delete_thread", thread });
 }
 
 function switchTheme() {
@@ -361,6 +427,10 @@ $("text").addEventListener("input", grow);
 $("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
 });
+$("about-stop").addEventListener("click", () => begin(null));
+$("new-thread").addEventListener("click", newThread);
+$("rename").addEventListener("click", rename);
+$("remove").addEventListener("click", remove);
 $("theme").addEventListener("click", switchTheme);
 $("back").addEventListener("click", () => { $("app").dataset.pane = "list"; });
 $("down").addEventListener("click", toBottom);

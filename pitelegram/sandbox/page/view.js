@@ -63,7 +63,8 @@ function serviceText(message) {
   return message.service ? "Something changed" : null;
 }
 
-// `context`: me, find(id), threadOf(id), onCommand(text), onPress(message, button, node), onThread(id)
+// `context`: me, threadOf(id), onCommand(text), onPress(message, button, node), onThread(id),
+// onReply(message), onEdit(message)
 export function messageNode(message, context, showThread) {
   const item = element("li", "message");
   item.dataset.messageId = message.message_id;
@@ -86,7 +87,7 @@ export function messageNode(message, context, showThread) {
     body.append(formatted(text, entities, context.onCommand));
     bubble.append(body);
   }
-  bubble.append(footer(message));
+  bubble.append(footer(message, context));
   item.append(bubble);
   if (message.reply_markup?.inline_keyboard) item.append(keyboard(message, context));
   return item;
@@ -126,14 +127,27 @@ function attachments(message) {
   return nodes;
 }
 
-function footer(message) {
+function footer(message, context) {
   const foot = element("div", "foot");
+  foot.append(act("↩", "Reply", () => context.onReply(message)));
+  if (message.from.id === context.me.id && message.text) {
+    foot.append(act("✎", "Edit", () => context.onEdit(message)));
+  }
   for (const reaction of message.reactions ?? []) {
     foot.append(element("span", "reaction", reaction.emoji ?? "★"));
   }
   if (message.edit_date) foot.append(element("span", "edited", "edited"));
   foot.append(element("time", "", time(message.date)));
   return foot;
+}
+
+function act(sign, name, work) {
+  const node = element("button", "act", sign);
+  node.type = "button";
+  node.title = name;
+  node.setAttribute("aria-label", name);
+  node.addEventListener("click", work);
+  return node;
 }
 
 function keyboard(message, context) {
