@@ -9,6 +9,9 @@ from typing import Any, ParamSpec, TypeVar
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from pitelegram.errors import StoreFull
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,7 +34,15 @@ def spawn(
 ) -> Deferred[T | None]:
     """Run C{work} in the background; a failure is logged as C{what} and swallowed."""
     running = work if isinstance(work, Deferred) else Deferred.fromCoroutine(work)
-    return running.addErrback(lambda failure: log.failure("{what} failed", failure, what=what))
+    return running.addErrback(lambda failure: log_failure(log, what, failure))
+
+
+def log_failure(log: Logger, what: str, failure: Failure) -> None:
+    """Log a failure with its traceback; of a full disk a sentence says all, again and again."""
+    if failure.check(StoreFull):
+        log.error("{what} failed: {reason}", what=what, reason=str(failure.value))
+    else:
+        log.failure("{what} failed", failure, what=what)
 
 
 def sleep(clock: IReactorTime, seconds: float) -> Deferred[None]:

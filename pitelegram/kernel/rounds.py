@@ -11,7 +11,7 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from pitelegram.kernel.deferring import deferred
+from pitelegram.kernel.deferring import deferred, log_failure
 
 
 class Rounds(Service):
@@ -58,7 +58,7 @@ class Rounds(Service):
 
     def _failed(self, failure: Failure) -> None:
         if failure.check(CancelledError) is None:
-            self._log.failure("{what} failed", failure, what=type(self).__name__)
+            log_failure(self._log, type(self).__name__, failure)
 
     def _ended(self, outcome: Any) -> None:
         self._under_way = None
