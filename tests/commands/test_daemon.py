@@ -255,7 +255,7 @@ class ForegroundTests(DaemonCase):
             self.assertIn(f"live worker (pid {os.getpid()})", ended.out + ended.err)
         unchecked = (
             "import sys; from pitelegram import assembly; from pitelegram.daemon import service;"
-            "service.check = lambda paths: None;"
+            "service.check = lambda paths, twins: None;"
             "from pitelegram.commands import foreground, parser;"
             "given = foreground.resolve(parser.build().parse_args(['run']));"
             "made = lambda: assembly.make_daemon(given);"
