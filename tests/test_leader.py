@@ -268,8 +268,8 @@ class LeadingTests(LeaderCase):
 
     def test_names(self) -> None:
         """A managed binding is called as its worker, an attached one by its key."""
-        self.assertEqual(self.leader._binding_name("spec-a"), "name-of-a")
-        self.assertEqual(self.leader._binding_name("ws-1"), "ws-1")
+        self.assertEqual(self.leader.binding_name("spec-a"), "name-of-a")
+        self.assertEqual(self.leader.binding_name("ws-1"), "ws-1")
 
 
 class RecoveredTests(TestCase):
