@@ -20,6 +20,7 @@ from pitelegram.ownership.installation import Installation
 from pitelegram.panel.interfaces import IStatusSource
 from pitelegram.panel.panel import Panel
 from pitelegram.panel.switches import CleanupSwitches
+from pitelegram.panel.titlemodes import TitleModes
 from pitelegram.routing.admission import Admission
 from pitelegram.routing.busleader import BusLeader
 from pitelegram.routing.credentials import Credentials
@@ -214,8 +215,10 @@ def make_janitor(leader: LeaderService, switches: CleanupSwitches) -> Janitor:
 
 def make_panel(leader: LeaderService, status: IStatusSource) -> Panel:
     """Make the panel."""
+    ground = leader.ground
+    owner = ground.owner
     return Panel(
-        api=leader.ground.api,
+        api=ground.api,
         gate=leader.gate,
         supervisor=leader.supervisor,
         bindings=leader.bindings,
@@ -226,6 +229,7 @@ def make_panel(leader: LeaderService, status: IStatusSource) -> Panel:
         pickers=leader.stores.pickers,
         attaching=Attaching(leader.threads, leader.bindings, leader.stores.attachments),
         cleanup=leader.cleanup,
+        titles=TitleModes(owner.file, owner.watcher, ground.reactor, ground.paths.profile),
     )
 
 

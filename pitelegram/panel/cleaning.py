@@ -1,4 +1,4 @@
-"""The Threads screen: inactive Threads, and the switches of their deletion."""
+"""The Threads screen: inactive Threads, the switches of their deletion, and how Threads are titled."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import attrs
 
 from pitelegram.errors import PiTelegramError
-from pitelegram.panel.interfaces import ICleanup, Switches
+from pitelegram.panel.interfaces import DISPLAY_MODES, ICleanup, ITitleModes, Switches
 from pitelegram.panel.reply import Reply
-from pitelegram.panel.screens import MENU_BUTTON, Button, Screen
+from pitelegram.panel.screens import MENU_BUTTON, Button, Screen, noted
 
 NAMES_SHOWN = 26
 
@@ -20,16 +20,26 @@ FLIPPED = {
     ("unattended", False): "Unattended deletion is off.",
 }
 
+TITLES = {
+    "letters": "A, B, C …",
+    "names": "the worker's name in words, like Atlas",
+    "directory-snake": "my_project",
+    "directory-title": "My Project",
+    "state": "🟢 or ⏳ and the name",
+}
+"""What each display mode looks like."""
+
 
 @attrs.define(eq=False)
 class Cleaning:
     """Answers the buttons of the Threads screen."""
 
     _cleanup: ICleanup
+    _titles: ITitleModes
 
     async def show(self, _: str = "") -> Reply:
         """The screen as it opens."""
-        return Reply("", threads(self._cleanup.switches()))
+        return Reply("", self._screen())
 
     async def review(self, _: str) -> Reply:
         """Look for inactive Threads; deletes nothing."""
@@ -37,12 +47,12 @@ class Cleaning:
             operation, names = await self._cleanup.review()
         except PiTelegramError:
             words = "Could not safely review inactive tabs."
-            return Reply(words, threads(self._cleanup.switches(), f"⚠️ {words}"), alert=True)
+            return Reply(words, self._screen(f"⚠️ {words}"), alert=True)
         if not names:
             words = "No proven inactive tabs."
-            return Reply(words, threads(self._cleanup.switches(), words))
+            return Reply(words, self._screen(words))
         words = f"{len(names)} inactive: {_listed(names)}"
-        return Reply(f"{len(names)} inactive.", threads(self._cleanup.switches(), words, operation))
+        return Reply(f"{len(names)} inactive.", self._screen(words, operation))
 
     async def ask(self, operation: str) -> Reply:
         """Ask before anything is deleted."""
@@ -65,9 +75,9 @@ class Cleaning:
                 words = f"Deleted {deleted}; kept {kept}."
             except PiTelegramError as error:
                 words = f"⚠️ {error}"
-            return Reply("", threads(self._cleanup.switches(), words))
+            return Reply("", self._screen(words))
 
-        return Reply("Deleting…", threads(self._cleanup.switches(), "Deleting…"), later=go)
+        return Reply("Deleting…", self._screen("Deleting…"), later=go)
 
     async def flip(self, name: str) -> Reply:
         """Flip one of the switches."""
@@ -75,14 +85,33 @@ class Cleaning:
             switches = await self._cleanup.flip(name)
         except (PiTelegramError, OSError):
             words = "Could not change the cleanup setting."
-            return Reply(words, threads(self._cleanup.switches(), f"⚠️ {words}"), alert=True)
+            return Reply(words, self._screen(f"⚠️ {words}"), alert=True)
         words = FLIPPED[(name, switches.on_quit if name == "on_quit" else switches.unattended)]
-        return Reply(words, threads(switches, words))
+        return Reply(words, self._screen(words))
+
+    async def titles(self, _: str = "") -> Reply:
+        """The screen with the ways to title Threads."""
+        return Reply("", titling(self._titles.mode()))
+
+    async def retitle(self, mode: str) -> Reply:
+        """Title Threads that way from now on."""
+        if mode not in DISPLAY_MODES:
+            return Reply("There is no such way to title Threads.", titling(self._titles.mode()))
+        try:
+            now = await self._titles.choose(mode)
+        except (PiTelegramError, OSError):
+            words = "Could not change how Threads are titled."
+            return Reply(words, titling(self._titles.mode(), f"⚠️ {words}"), alert=True)
+        return Reply(f"Titles: {now}", titling(now))
+
+    def _screen(self, note: str = "", operation: str | None = None) -> Screen:
+        return threads(self._cleanup.switches(), self._titles.mode(), note, operation)
 
 
-def threads(switches: Switches, note: str = "", operation: str | None = None) -> Screen:
+def threads(switches: Switches, mode: str, note: str = "", operation: str | None = None) -> Screen:
     """The Threads screen.
 
+    @param mode: how Threads are titled.
     @param operation: a review that found something, which may be deleted now.
     """
     lines = [
@@ -98,8 +127,18 @@ def threads(switches: Switches, note: str = "", operation: str | None = None) ->
         rows.append((Button("🗑 Delete reviewed", f"ptd:td:{operation}"),))
     rows.append((Button(f"{_mark(switches.on_quit)} Delete tab on quit", "ptd:tf:on_quit"),))
     rows.append((Button(f"{_mark(switches.unattended)} Unattended cleanup", "ptd:tf:unattended"),))
+    rows.append((Button(f"🏷 Titles: {mode}", "ptd:tt"),))
     rows.append((MENU_BUTTON,))
     return Screen("\n".join(lines), tuple(rows))
+
+
+def titling(mode: str, note: str = "") -> Screen:
+    """The screen with the ways to title Threads; the one in force is marked."""
+    lines = ["🏷 Titles of Threads", "", *(f"{each}: {TITLES[each]}" for each in DISPLAY_MODES)]
+    lines += ["", "A Thread that you named yourself keeps its name."]
+    rows = [(Button(f"{_mark(each == mode)} {each}", f"ptd:ts:{each}"),) for each in DISPLAY_MODES]
+    back = (Button("↩️ Back", "ptd:th"), MENU_BUTTON)
+    return Screen(noted("\n".join(lines), note), (*rows, back))
 
 
 def _mark(on: bool) -> str:

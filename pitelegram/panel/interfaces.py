@@ -72,3 +72,21 @@ class ICleanup(Interface):
 
     def flip(name: str) -> Deferred[Switches]:
         """Flip C{on_quit} or C{unattended} in C{telegram.json}."""
+
+
+DISPLAY_MODES = ("letters", "names", "directory-snake", "directory-title", "state")
+"""How Threads may be titled (C{threadDisplayMode})."""
+
+
+class ITitleModes(Interface):
+    """How Threads are titled (C{panel.titlemodes.TitleModes})."""
+
+    def mode() -> str:
+        """The mode that is in force now, one of L{DISPLAY_MODES}."""
+
+    def choose(mode: str) -> Deferred[str]:
+        """Write a mode into C{telegram.json}; fires with the one that is in force then.
+
+        @raise pitelegram.errors.Refusal: C{unknown-mode}.
+        @raise pitelegram.errors.ConfigError: the file is not valid JSON.
+        """

@@ -15,7 +15,12 @@ from pitelegram.errors import PiTelegramError
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.panel import screens
 from pitelegram.panel.cleaning import Cleaning
-from pitelegram.panel.interfaces import ICleanup, IDirectories, IStatusSource
+from pitelegram.panel.interfaces import (
+    ICleanup,
+    IDirectories,
+    IStatusSource,
+    ITitleModes,
+)
 from pitelegram.panel.picking import Picker
 from pitelegram.panel.renderer import Renderer, place_of
 from pitelegram.panel.reply import Act, Reply
@@ -62,16 +67,17 @@ class Panel:
         pickers: Pickers,
         attaching: IAttaching,
         cleanup: ICleanup,
+        titles: ITitleModes,
     ) -> None:
         self.supervisor = supervisor
         self.delivery = delivery
         self._source = source
         self._attaching = attaching
         self._renderer = Renderer(api, gate, bindings)
-        picker = Picker(directories, pickers, supervisor)
-        self._texts = Texts(supervisor, picker, attaching)
-        roster = Roster(supervisor, bindings, notices, attaching)
-        cleaning = Cleaning(cleanup)
+        self._roster = roster = Roster(supervisor, bindings, notices, attaching)
+        picker = Picker(directories, pickers, supervisor, roster.screen)
+        self._texts = Texts(supervisor, picker, attaching, roster.screen)
+        cleaning = Cleaning(cleanup, titles)
         self._acts: dict[str, Act] = {
             "m": self._menu,
             "x": self._close,
@@ -95,6 +101,8 @@ class Panel:
             "td": cleaning.ask,
             "tx": cleaning.delete,
             "tf": cleaning.flip,
+            "tt": cleaning.titles,
+            "ts": cleaning.retitle,
         }
 
     @property
@@ -155,13 +163,14 @@ class Panel:
 
     async def _pressed(self, query: dict[str, Any]) -> None:
         reply = await self._reply_to(query)
-        # What Telegram makes of the answer must not hold the action up.
+        # What Telegram makes of the answer must hold up neither the action nor the screen.
         ending: Deferred[Reply | None] | None = None
         if reply.later is not None:
             ending = spawn(self._log, "a panel action", self._guarded(reply.later()))
-        await self._renderer.answer(query, reply)
+        answering = spawn(self._log, "answering a press", self._renderer.answer(query, reply))
         if reply.screen is not None:
             await self._renderer.edit(query, reply.screen)
+        await answering
         if ending is not None:
             spawn(self._log, "showing how a panel action ended", self._show_end(query, ending))
 
@@ -186,7 +195,7 @@ class Panel:
         except Exception:
             self._log.failure("a panel button failed")
             words = "⚠️ That failed; the log has the reason."
-        return Reply(words, screens.workers(self.supervisor.views(), 0, words), alert=True)
+        return Reply(words, self._roster.screen(words), alert=True)
 
     async def _show_end(self, query: dict[str, Any], ending: Deferred[Reply | None]) -> None:
         reply = await ending

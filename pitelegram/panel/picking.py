@@ -7,7 +7,7 @@ What may be started is checked when it is shown and again when it is started (ru
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
 import attrs
@@ -16,7 +16,7 @@ from pitelegram.errors import PiTelegramError, Refusal
 from pitelegram.panel.interfaces import IDirectories
 from pitelegram.panel.paging import page_of, page_row
 from pitelegram.panel.reply import Reply
-from pitelegram.panel.screens import BACK_BUTTON, MENU_BUTTON, Button, Screen, clip, workers
+from pitelegram.panel.screens import BACK_BUTTON, MENU_BUTTON, Button, Screen, clip
 from pitelegram.store.pickers import Pickers, token_of
 from pitelegram.supervisor.interfaces import ISupervisor
 
@@ -42,11 +42,14 @@ class Picker:
 
     @param directories: what there is inside the roots.
     @param pickers: the durable tokens.
+    @param roster: the roster with a note above it, which a start leads to.
     """
 
     _directories: IDirectories
     _pickers: Pickers
     _supervisor: ISupervisor
+    _roster: Callable[[str], Screen]
+    _starting: set[str] = attrs.field(factory=set, init=False)
 
     async def begin(self, note: str = "") -> Reply:
         """The first screen: recent projects, and the roots (or the one root's content)."""
@@ -105,20 +108,22 @@ class Picker:
         directory = self._pickers.directory(token)
         if directory is None:
             return await self._again()
+        where = PurePath(directory).name or "/"
+        if directory in self._starting:
+            return Reply(f"Starting in {where} already…", self._roster(""))
+        self._starting.add(directory)
 
         async def go() -> Reply:
             try:
                 view = await self._supervisor.start(directory, "operator")
             except PiTelegramError as error:
-                return Reply("", workers(self._supervisor.views(), 0, f"⚠️ {error}"))
+                return Reply("", self._roster(f"⚠️ {error}"))
+            finally:
+                self._starting.discard(directory)
             note = f"✅ {view.name} is starting; its Thread says when it is ready."
-            return Reply("", workers(self._supervisor.views(), 0, note))
+            return Reply("", self._roster(note))
 
-        return Reply(
-            f"Starting in {PurePath(directory).name or '/'}…",
-            workers(self._supervisor.views()),
-            later=go,
-        )
+        return Reply(f"Starting in {where}…", self._roster(""), later=go)
 
     async def _again(self, words: str = EXPIRED) -> Reply:
         reply = await self.begin(f"⚠️ {words}")

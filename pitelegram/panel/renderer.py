@@ -11,6 +11,7 @@ from twisted.logger import Logger
 from pitelegram.botapi.interfaces import IBotApi, ISendGate
 from pitelegram.botapi.limits import call_in_turn
 from pitelegram.errors import PiTelegramError, TelegramError
+from pitelegram.kernel.deferring import deferred
 from pitelegram.panel.reply import Reply
 from pitelegram.panel.screens import Screen, clip
 from pitelegram.store.interfaces import IBindings
@@ -53,6 +54,7 @@ class Renderer:
             except PiTelegramError as error:
                 self._log.warn("a panel was not remembered: {why}", why=str(error))
 
+    @deferred
     async def answer(self, query: dict[str, Any], reply: Reply) -> None:
         """Answer the press; Telegram's refusal of a late answer changes nothing else."""
         params: dict[str, Any] = {"callback_query_id": query["id"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -10,7 +11,8 @@ import attrs
 from pitelegram.errors import PiTelegramError
 from pitelegram.panel.picking import Picker
 from pitelegram.panel.reply import Reply
-from pitelegram.panel.screens import Screen, closing, confirm, menu, workers
+from pitelegram.panel.rosterscreens import confirm
+from pitelegram.panel.screens import Screen, closing, menu
 from pitelegram.supervisor.interfaces import ISupervisor, WorkerView
 from pitelegram.targets import TelegramTarget
 from pitelegram.threads.interfaces import IAttaching
@@ -25,11 +27,15 @@ _SAME = {"new": "start", "spawn": "start", "daemon": "menu"}
 
 @attrs.define(eq=False)
 class Texts:
-    """Answers written commands with a screen."""
+    """Answers written commands with a screen.
+
+    @param roster: the roster with a note above it.
+    """
 
     _supervisor: ISupervisor
     _picker: Picker
     _attaching: IAttaching
+    _roster: Callable[[str], Screen]
 
     async def workers(self, text: str, place: TelegramTarget) -> Screen:
         """C{/workers} with its words."""
@@ -38,7 +44,7 @@ class Texts:
         except ValueError:
             return self._roster("⚠️ A quote is not closed.\n\n" + USAGE)
         if not words:
-            return self._roster()
+            return self._roster("")
         verb, rest = _SAME.get(words[0].lower(), words[0].lower()), words[1:]
         if verb == "menu" and not rest:
             return menu()
@@ -94,9 +100,6 @@ class Texts:
         wanted = name.removeprefix("worker:").lower()
         found: Any = self._supervisor.find(name=wanted)
         return found  # type: ignore[no-any-return]
-
-    def _roster(self, note: str = "") -> Screen:
-        return workers(self._supervisor.views(), 0, note)
 
 
 def _screen(reply: Reply) -> Screen:

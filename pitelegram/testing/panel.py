@@ -12,7 +12,7 @@ from zope.interface import implementer
 from pitelegram.botapi.interfaces import ISendGate
 from pitelegram.errors import Refusal
 from pitelegram.ids import managed_binding
-from pitelegram.panel.interfaces import ICleanup, IDirectories, Switches
+from pitelegram.panel.interfaces import ICleanup, IDirectories, ITitleModes, Switches
 from pitelegram.supervisor.interfaces import ISupervisor, WorkerView
 
 
@@ -111,6 +111,30 @@ class FakeCleanup:
         self.asked.append(what)
         fails, self.fails = self.fails, None
         return succeed(result) if fails is None else fail(fails)
+
+
+@implementer(ITitleModes)
+class FakeTitleModes:
+    """Remembers the mode.
+
+    @ivar fails: what the next choice raises, once.
+    """
+
+    def __init__(self) -> None:
+        self.now = "letters"
+        self.fails: Exception | None = None
+
+    def mode(self) -> str:
+        """See L{ITitleModes.mode}."""
+        return self.now
+
+    def choose(self, mode: str) -> Deferred[str]:
+        """See L{ITitleModes.choose}."""
+        fails, self.fails = self.fails, None
+        if fails is not None:
+            return fail(fails)
+        self.now = mode
+        return succeed(mode)
 
 
 @implementer(ISupervisor)

@@ -34,12 +34,24 @@ class Attaching:
         """Whether a binding is in a Thread that is not its own."""
         return self._attachments.previous(binding_key) is not None
 
+    def is_classic(self) -> bool:
+        """See L{IAttaching.is_classic}."""
+        return self._threads.mode() == DISABLED
+
+    def serving(self) -> str | None:
+        """See L{IAttaching.serving}."""
+        for binding in self._bindings.list():
+            target = binding.target
+            if target is not None and target.thread_id is None:
+                return None if binding.binding_key == CONTROL_KEY else binding.binding_key
+        return None
+
     async def attach(self, binding_key: str, place: TelegramTarget) -> str:
         """Give the Thread C{place} to a binding; returns what to say.
 
         @raise Refusal: C{unavailable}, C{same-thread} or C{not-free}, with a sentence.
         """
-        if self._threads.mode() == DISABLED:
+        if self.is_classic():
             await self._threads.serve(binding_key)
             return "This chat talks to that worker now."
         binding = self._bindings.get(binding_key)
@@ -63,7 +75,7 @@ class Attaching:
 
         @raise Refusal: C{not-attached}, or C{not-free}.
         """
-        if self._threads.mode() == DISABLED:
+        if self.is_classic():
             await self._threads.unserve()
             return "This chat talks to no worker now. /attach NAME chooses one."
         binding = self._bindings.by_target(place.chat_id, place.thread_id)

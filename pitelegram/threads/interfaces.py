@@ -88,6 +88,12 @@ class IAttaching(Interface):
     def is_attached(binding_key: str) -> bool:
         """Whether a binding is in a Thread that is not its own."""
 
+    def is_classic() -> bool:
+        """Whether there are no Threads, and the chat serves one worker at a time (rule D20)."""
+
+    def serving() -> str | None:
+        """The binding that has the chat itself, while there are no Threads."""
+
     def attach(binding_key: str, place: TelegramTarget) -> Awaitable[str]:
         """Give a Thread (in classic mode the chat) to a binding; returns what to say.
 

@@ -12,7 +12,7 @@ from pitelegram.errors import ConfigError, Refusal
 from pitelegram.panel.cleaning import Cleaning
 from pitelegram.panel.interfaces import ICleanup
 from pitelegram.panel.reply import Reply
-from pitelegram.testing.panel import FakeCleanup
+from pitelegram.testing.panel import FakeCleanup, FakeTitleModes
 from tests.panel.test_picking import data, labels
 
 
@@ -22,7 +22,8 @@ class CleaningTests(SynchronousTestCase):
     def setUp(self) -> None:
         """Build it."""
         self.cleanup = FakeCleanup()
-        self.cleaning = Cleaning(self.cleanup)
+        self.titles = FakeTitleModes()
+        self.cleaning = Cleaning(self.cleanup, self.titles)
 
     def got(self, answering: Any) -> Reply:
         """Return the reply."""
@@ -39,7 +40,8 @@ class CleaningTests(SynchronousTestCase):
         reply = self.got(self.cleaning.show())
         self.assertEqual(
             labels(reply.screen),
-            ["🔍 Review inactive", "🟢 Delete tab on quit", "⚫ Unattended cleanup", "↩️ Menu"],
+            ["🔍 Review inactive", "🟢 Delete tab on quit", "⚫ Unattended cleanup"]
+            + ["🏷 Titles: letters", "↩️ Menu"],
         )
         self.assertEqual(self.cleanup.asked, [])
 

@@ -23,7 +23,7 @@ from pitelegram.supervisor.interfaces import ISupervisor
 from pitelegram.testing.botapi import FakeBotApi
 from pitelegram.testing.delivery import FakeDelivery, FakeNotices
 from pitelegram.testing.followers import FakeThreads
-from pitelegram.testing.panel import FakeCleanup, FakeSupervisor, OpenGate, a_view
+from pitelegram.testing.panel import FakeCleanup, FakeSupervisor, FakeTitleModes, OpenGate, a_view
 from pitelegram.testing.stores import leader_database
 from pitelegram.threads.attaching import Attaching
 from tests.panel.test_screens import DOCUMENT, every_screen
@@ -67,16 +67,23 @@ class PanelCase(SynchronousTestCase):
 
     def setUp(self) -> None:
         """Build it."""
-        database = leader_database(Clock())
-        self.addCleanup(database.stopService)
-        self.bindings = Bindings(database)
+        self.database = leader_database(Clock())
+        self.addCleanup(self.database.stopService)
+        self.bindings = Bindings(self.database)
         self.api = FakeBotApi()
         self.gate = OpenGate()
         self.supervisor = FakeSupervisor(a_view("alpha"), a_view("beta", "stopped"))
         self.delivery = FakeDelivery()
         self.cleanup = FakeCleanup()
+        self.titles = FakeTitleModes()
         self.notices = FakeNotices()
-        self.panel = Panel(
+        self.threads = FakeThreads(self.bindings)
+        self.panel = self.make()
+        self.successResultOf(self.bindings.remember_messages(CHAT, [50], "daemon", True))
+
+    def make(self) -> Panel:
+        """Another panel on the same store, as after a restart of the daemon."""
+        return Panel(
             api=self.api,
             gate=self.gate,
             supervisor=self.supervisor,
@@ -85,11 +92,11 @@ class PanelCase(SynchronousTestCase):
             notices=self.notices,
             source=Source(),
             directories=self.supervisor.directories,
-            pickers=Pickers(database),
-            attaching=Attaching(FakeThreads(self.bindings), self.bindings, Attachments(database)),
+            pickers=Pickers(self.database),
+            attaching=Attaching(self.threads, self.bindings, Attachments(self.database)),
             cleanup=self.cleanup,
+            titles=self.titles,
         )
-        self.successResultOf(self.bindings.remember_messages(CHAT, [50], "daemon", True))
 
     def write(self, text: str, thread: int | None = None, **more: Any) -> None:
         """Have the panel handle a message."""

@@ -12,6 +12,7 @@ from pitelegram.errors import Refusal
 from pitelegram.panel.interfaces import IDirectories
 from pitelegram.panel.picking import EXPIRED, PAGE_SIZE, TRUST, Picker
 from pitelegram.panel.reply import Reply
+from pitelegram.panel.rosterscreens import workers
 from pitelegram.panel.screens import Screen
 from pitelegram.store.pickers import KEEP_MS, Pickers, token_of
 from pitelegram.testing.panel import FakeDirectories, FakeSupervisor, a_view
@@ -49,7 +50,12 @@ class PickerCase(SynchronousTestCase):
 
     def make(self) -> Picker:
         """Another picker on the same store, as after a restart of the daemon."""
-        return Picker(self.directories, Pickers(self.database), self.supervisor)
+        return Picker(
+            self.directories,
+            Pickers(self.database),
+            self.supervisor,
+            lambda note: workers(self.supervisor.views(), 0, note),
+        )
 
     def got(self, answering: Any) -> Reply:
         """Return the reply."""

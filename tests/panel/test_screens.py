@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
-from pitelegram.panel import screens
+from pitelegram.panel import rosterscreens, screens
 from pitelegram.testing.panel import a_view
 from pitelegram.testing.spec import check_call
 
@@ -35,11 +35,11 @@ def every_screen() -> list[screens.Screen]:
     return [
         screens.menu(),
         screens.closing("a short answer"),
-        screens.workers([]),
-        screens.workers(views, 0),
-        screens.workers(views, 1),
+        rosterscreens.workers([]),
+        rosterscreens.workers(views, 0),
+        rosterscreens.workers(views, 1),
         screens.status(DOCUMENT),
-        *(screens.confirm(view, verb) for view in views for verb in ("stop", "restart")),
+        *(rosterscreens.confirm(view, verb) for view in views for verb in ("stop", "restart")),
     ]
 
 
@@ -64,18 +64,18 @@ class ScreenTests(SynchronousTestCase):
             "adopting": ["♻️ Start anew", "⏳ Keep waiting"],
         }
         for state, right in expected.items():
-            rows = labels(screens.workers([a_view("alpha", state)]))
+            rows = labels(rosterscreens.workers([a_view("alpha", state)]))
             self.assertEqual(rows[:2], [["📍 alpha"], right], state)
 
     def test_worker_line(self) -> None:
         """State and activity, what waits, restarts, the model, and the end of the last error."""
-        line = screens.worker_line
+        line = rosterscreens.worker_line
         busy = a_view("a", activity="active", queued=2, restarts=1, model="one/big")
         self.assertEqual(line(busy), "🟢 a · running · active · 2 waiting · restarts 1 · one/big")
         failed = a_view("a", "failed", last_error="x" * 200 + " no such model", model="one/big")
         first, second = line(failed).split("\n")
         self.assertEqual(first, "🔴 a · failed")
-        self.assertEqual(len(second.strip()), len("⚠️ ") + screens.ERROR_TAIL)
+        self.assertEqual(len(second.strip()), len("⚠️ ") + rosterscreens.ERROR_TAIL)
         self.assertTrue(second.endswith("x no such model"))
         self.assertEqual(line(a_view("a", "stopped", last_error="old")), "⚪ a · stopped")
 
@@ -93,10 +93,10 @@ class ScreenTests(SynchronousTestCase):
             ("failed", "♻️ Retry"),
             ("adopting", "♻️ Start anew"),
         ):
-            screen = screens.confirm(a_view("alpha", state), "restart")
+            screen = rosterscreens.confirm(a_view("alpha", state), "restart")
             self.assertTrue(screen.text.startswith(f"{label} alpha?"), screen.text)
             self.assertEqual(labels(screen), [[label], ["↩️ Back"]])
-        screen = screens.confirm(a_view("alpha"), "stop")
+        screen = rosterscreens.confirm(a_view("alpha"), "stop")
         self.assertTrue(screen.text.startswith("🛑 Stop alpha?"))
         self.assertEqual(labels(screen), [["🛑 Stop"], ["↩️ Back"]])
 
@@ -111,9 +111,9 @@ class ScreenTests(SynchronousTestCase):
         """A line says state, activity, what waits and how often it was restarted."""
         view = a_view("alpha", activity="active", queued=2, restarts=3)
         self.assertEqual(
-            screens.worker_line(view), "🟢 alpha · running · active · 2 waiting · restarts 3"
+            rosterscreens.worker_line(view), "🟢 alpha · running · active · 2 waiting · restarts 3"
         )
-        self.assertEqual(screens.worker_line(a_view("b", "draining")), "🟡 b · draining")
+        self.assertEqual(rosterscreens.worker_line(a_view("b", "draining")), "🟡 b · draining")
 
     def test_status(self) -> None:
         """Health, reception, counts and problems."""
@@ -127,13 +127,13 @@ class ScreenTests(SynchronousTestCase):
     def test_pages(self) -> None:
         """Nine workers make two pages; a page that is no more is the nearest one."""
         views = [a_view(f"w{number}") for number in range(9)]
-        first = screens.workers(views, 0)
+        first = rosterscreens.workers(views, 0)
         self.assertIn("(1/2)", first.text)
         self.assertIn(["⬅️", "➡️"], labels(first))
-        self.assertIn("w8", screens.workers(views, 1).text)
-        self.assertEqual(screens.workers(views, 77), screens.workers(views, 1))
-        self.assertEqual(screens.workers(views, -1), first)
-        self.assertNotIn(["⬅️", "➡️"], labels(screens.workers(views[:8])))
+        self.assertIn("w8", rosterscreens.workers(views, 1).text)
+        self.assertEqual(rosterscreens.workers(views, 77), rosterscreens.workers(views, 1))
+        self.assertEqual(rosterscreens.workers(views, -1), first)
+        self.assertNotIn(["⬅️", "➡️"], labels(rosterscreens.workers(views[:8])))
 
 
 class LimitTests(SynchronousTestCase):
@@ -159,7 +159,11 @@ class LimitTests(SynchronousTestCase):
         long = attrs.evolve(
             a_view("n" * 300, "running", last_error="e" * 500, model="m" * 60), spec_id="f" * 16
         )
-        for screen in (*every_screen(), screens.workers([long] * 8), screens.confirm(long, "stop")):
+        for screen in (
+            *every_screen(),
+            rosterscreens.workers([long] * 8),
+            rosterscreens.confirm(long, "stop"),
+        ):
             params = screen.as_params()
             check_call("sendMessage", {"chat_id": 1, **params})
             self.assertLessEqual(len(params["text"]), 4096)
