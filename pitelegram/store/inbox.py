@@ -14,16 +14,17 @@ from pitelegram.errors import StoreError
 from pitelegram.kernel.jsonio import dumps, loads
 from pitelegram.store.database import Database
 from pitelegram.store.facts import Facts
-from pitelegram.store.interfaces import IInbox
-from pitelegram.store.rows import InboxRow
+from pitelegram.store.rows import SPREAD, InboxRow
+from pitelegram.store.worker_interfaces import IInbox
 
 _COLUMNS = (
     "seq, delivery_id, source, kind, update_id, chat_id, thread_id, message_id, lane, state,"
-    " body, prompt, rpc_id, run_id, mark_file, mark_size, mark_entry, admitted_ms"
+    " body, prompt, rpc_id, run_id, mark_file, mark_size, mark_entry, admitted_ms,"
+    " head, place, skip, content"
 )
-_LIVE = ("admitted", "held", "handed", "uncertain")
+_LIVE = ("admitted", "joined", "held", "handed", "uncertain")
 _OVER = ("settled", "skipped")
-_OPEN = "state IN ('admitted', 'held', 'handed', 'uncertain')"
+_OPEN = "state IN ('admitted', 'joined', 'held', 'handed', 'uncertain')"
 
 _HOUR_MS = 3_600_000
 CONFIRMED_KEPT_MS = 48 * _HOUR_MS
@@ -80,7 +81,7 @@ class Inbox(Facts):
         rows = self._database.read(
             f"SELECT {_COLUMNS} FROM inbox WHERE delivery_id = ?", (delivery_id,)
         )
-        return InboxRow(**dict(rows[0])) if rows else None
+        return _row(rows[0]) if rows else None
 
     def rows(self, *states: str) -> list[InboxRow]:
         """Return the rows in these states, oldest first."""
@@ -92,13 +93,92 @@ class Inbox(Facts):
         found = self._database.read(
             f"SELECT {_COLUMNS} FROM inbox {index} WHERE state IN ({names}){narrow} ORDER BY seq"
         )
-        return [InboxRow(**dict(row)) for row in found]
+        return [_row(row) for row in found]
 
-    def hold(self, seq: int, prompt: str) -> Deferred[None]:
-        """State C{held} with its prompt text (again, with another text, while it is held)."""
-        return self._change(
-            "state = 'held', prompt = ?", "state IN ('admitted', 'held')", (prompt, seq)
+    def by_message(self, chat_id: int, message_id: int) -> InboxRow | None:
+        """Return the row of a message (not of its edits, presses or reactions), whatever its state."""
+        rows = self._database.read(
+            f"SELECT {_COLUMNS} FROM inbox WHERE chat_id = ? AND message_id = ?"
+            " AND kind = 'message' ORDER BY source <> 'telegram', seq LIMIT 1",
+            (chat_id, message_id),
         )
+        return _row(rows[0]) if rows else None
+
+    def members(self, head: int) -> list[InboxRow]:
+        """Return the rows that are part of another row's prompt, oldest first."""
+        found = self._database.read(
+            f"SELECT {_COLUMNS} FROM inbox WHERE head = ? ORDER BY seq", (head,)
+        )
+        return [_row(row) for row in found]
+
+    def hold(
+        self,
+        seq: int,
+        prompt: str,
+        content: dict[str, Any] | None = None,
+        lane: str | None = None,
+    ) -> Deferred[None]:
+        """State C{held} with its prompt text (again, with another text, while it is held)."""
+        stored = None if content is None else dumps(content)
+        return self._change(
+            "state = 'held', prompt = ?, content = coalesce(?, content), lane = coalesce(?, lane)",
+            "state IN ('admitted', 'held')",
+            (prompt, stored, lane, seq),
+        )
+
+    def hold_group(
+        self, seqs: Sequence[int], prompt: str, content: dict[str, Any]
+    ) -> Deferred[None]:
+        """The first row is C{held} with a prompt made of all; the others are C{joined} to it.
+
+        @raise StoreError: one of them was handed or is over; nothing is changed then.
+        """
+        head, *others = seqs
+        held = (prompt, dumps(content), head)
+        joined = [(head, seq, head) for seq in others]
+
+        def work(connection: sqlite3.Connection) -> None:
+            changed = connection.execute(
+                "UPDATE inbox SET state = 'held', prompt = ?, content = ?"
+                " WHERE seq = ? AND state IN ('admitted', 'held')",
+                held,
+            ).rowcount
+            for member in joined:
+                changed += connection.execute(
+                    "UPDATE inbox SET state = 'joined', head = ?, prompt = NULL, content = NULL"
+                    " WHERE seq = ? AND (state IN ('admitted', 'held')"
+                    " OR (state = 'joined' AND head = ?))",
+                    member,
+                ).rowcount
+            if changed != len(joined) + 1:
+                raise StoreError("these inbox rows cannot become one prompt any more")
+
+        return self._database.write("hold group", work)
+
+    def change_body(self, seq: int, body: bytes) -> Deferred[None]:
+        """A message was edited before its prompt was handed.
+
+        @raise StoreError: it was handed, or is over.
+        """
+        return self._change("body = ?", "state IN ('admitted', 'joined', 'held')", (body, seq))
+
+    def move(self, seq: int, lane: str) -> Deferred[None]:
+        """A C{held} row goes behind everything that is in that lane.
+
+        @raise StoreError: it is not held.
+        """
+        return self._change(
+            f"lane = ?, place = 1 + (SELECT max(coalesce(place, seq * {SPREAD})) FROM inbox)",
+            "state = 'held'",
+            (lane, seq),
+        )
+
+    def mark(self, seq: int, skip: bool) -> Deferred[None]:
+        """A C{held} row is to be dropped, or not, when its turn comes; it keeps its place.
+
+        @raise StoreError: it is not held.
+        """
+        return self._change("skip = ?", "state = 'held'", (int(skip), seq))
 
     def hand(
         self,
@@ -245,13 +325,13 @@ class Inbox(Facts):
 
     def _finish(self, state: str, seqs: Iterable[int], answers: Answers) -> Deferred[None]:
         now = self._database.now_ms()
-        wanted = [(state, now, seq) for seq in seqs]
+        wanted = [(state, now, seq, seq) for seq in seqs]
         rows = _answer_rows(answers, now)
 
         def work(connection: sqlite3.Connection) -> None:
             connection.executemany(
-                "UPDATE inbox SET state = ?, settled_ms = ?, body = NULL, prompt = NULL"
-                f" WHERE seq = ? AND {_OPEN}",
+                "UPDATE inbox SET state = ?, settled_ms = ?, body = NULL, prompt = NULL,"
+                f" content = NULL WHERE (seq = ? OR head = ?) AND {_OPEN}",
                 wanted,
             )
             _add_answers(connection, rows)
@@ -269,6 +349,15 @@ class Inbox(Facts):
                 raise StoreError("this inbox row is not in a state for that")
 
         return self._database.write("change inbox", work)
+
+
+def _row(row: sqlite3.Row) -> InboxRow:
+    values = dict(row)
+    content = values.pop("content")
+    return InboxRow(
+        **{**values, "skip": bool(values["skip"])},
+        content=None if content is None else loads(content),
+    )
 
 
 def _answer_rows(answers: Answers, now: int) -> list[tuple[object, ...]]:

@@ -18,7 +18,6 @@ from zope.interface import Attribute, Interface
 
 from pitelegram.store.rows import (
     Binding,
-    InboxRow,
     Incoming,
     JournalRow,
     OutboxPart,
@@ -314,78 +313,3 @@ class IOutbox(Interface):
         """C{pending} (retry_wait included), C{sending}, C{uncertain}, C{dead_letter}."""
 
     def forget_delivered(before_ms: int, keep: int, limit: int) -> Deferred[int]: ...
-
-
-class IInbox(Interface):
-    """A worker's inbox (C{store.inbox.Inbox}); see C{docs/durability.md} for its states."""
-
-    def admit(
-        delivery_id: str,
-        source: str,
-        kind: str,
-        body: bytes,
-        prompt: str | None,
-        update_id: int | None = None,
-        chat_id: int | None = None,
-        thread_id: int | None = None,
-        message_id: int | None = None,
-        lane: str = "normal",
-    ) -> Deferred[bool]:
-        """True when the row is new; False when the id was known (then nothing changes).
-
-        With a C{prompt} the row is C{held} at once, else C{admitted}.
-        """
-
-    def row(delivery_id: str) -> InboxRow | None: ...
-
-    def rows(*states: str) -> list[InboxRow]:
-        """Rows in these states, oldest first."""
-
-    def hold(seq: int, prompt: str) -> Deferred[None]:
-        """C{held} with its prompt text."""
-
-    def hand(
-        seq: int,
-        rpc_id: str,
-        run_id: str,
-        mark_file: str | None,
-        mark_size: int,
-        mark_entry: str | None,
-    ) -> Deferred[None]:
-        """C{handed}; committed before the bytes go to Pi."""
-
-    def unhand(seq: int) -> Deferred[None]:
-        """Proof that Pi did not take it: C{held} again, mark cleared."""
-
-    def settle(seqs: Iterable[int], answers: Sequence[dict[str, Any]] = ()) -> Deferred[None]:
-        """Settle rows and store C{{"delivery_id","kind","delivery"}} answers, in one commit."""
-
-    def uncertain(seqs: Iterable[int], answers: Sequence[dict[str, Any]] = ()) -> Deferred[None]:
-        """Nobody can tell whether Pi ran these; C{answers} carry the notice."""
-
-    def skip(seqs: Iterable[int]) -> Deferred[None]: ...
-
-    def confirm(delivery_ids: Iterable[str]) -> Deferred[None]:
-        """The leader settled these; kept 48 h more."""
-
-    def add_answer(delivery_id: str, kind: str, delivery: dict[str, Any]) -> Deferred[None]: ...
-
-    def answers() -> list[dict[str, Any]]:
-        """Unsubmitted answers in order: C{delivery_id}, C{kind}, C{delivery} (parsed)."""
-
-    def forget_answer(delivery_id: str) -> Deferred[None]:
-        """The leader's durable receipt is there."""
-
-    def ledger(request_id: str) -> dict[str, Any] | None:
-        """C{fingerprint}, C{state}, C{result} (parsed or None)."""
-
-    def ledger_start(request_id: str, fingerprint: str) -> Deferred[None]: ...
-
-    def ledger_finish(request_id: str, result: dict[str, Any]) -> Deferred[None]: ...
-
-    def get_meta(key: str) -> str | None: ...
-
-    def set_meta(key: str, value: str) -> Deferred[None]: ...
-
-    def forget(now_ms: int) -> Deferred[int]:
-        """Retention: confirmed ids after 48 h, ledger rows after 8 days."""

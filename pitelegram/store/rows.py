@@ -8,6 +8,9 @@ import attrs
 
 from pitelegram.targets import TelegramTarget
 
+SPREAD = 1 << 20
+"""Places between two rows of an inbox: so often can rows be moved behind the newest one."""
+
 
 @attrs.frozen(kw_only=True)
 class Incoming:
@@ -138,7 +141,13 @@ class OutboxPart:
 
 @attrs.frozen(kw_only=True)
 class InboxRow:
-    """One delivery in a worker's inbox."""
+    """One delivery in a worker's inbox.
+
+    @ivar head: the C{seq} of the row whose prompt this one is part of.
+    @ivar place: where it stands in its lane once it was moved; see L{order}.
+    @ivar skip: it is dropped when its turn comes.
+    @ivar content: what the prompt has beside its text, as the bridge wrote it.
+    """
 
     seq: int
     delivery_id: str
@@ -158,6 +167,15 @@ class InboxRow:
     mark_size: int | None
     mark_entry: str | None
     admitted_ms: int
+    head: int | None = None
+    place: int | None = None
+    skip: bool = False
+    content: dict[str, Any] | None = None
+
+    @property
+    def order(self) -> int:
+        """What rows of one lane are sorted by."""
+        return self.seq * SPREAD if self.place is None else self.place
 
 
 @attrs.frozen(kw_only=True)

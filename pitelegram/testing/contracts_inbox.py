@@ -5,7 +5,7 @@ from __future__ import annotations
 from zope.interface.verify import verifyObject
 
 from pitelegram.store.inbox import Inbox
-from pitelegram.store.interfaces import IInbox
+from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.testing.contracts_store import StoreContract
 
 
@@ -54,6 +54,60 @@ class InboxContract(StoreContract):
         await inbox.unhand(row.seq)
         (row,) = inbox.rows("held")
         assert (row.rpc_id, row.mark_file, row.mark_size) == (None, None, None)
+
+    async def test_group(self) -> None:
+        """Several messages make one prompt: they are handed and settled as the first of them."""
+        inbox = await self.inbox()
+        for number, name in enumerate("abc"):
+            await inbox.admit(name, "telegram", "message", b"{}", None, number, 7, None, number)
+        first, second, third = (row.seq for row in inbox.rows("admitted"))
+        await inbox.hold_group([first, second, third], "a b c", {"images": [1]})
+        (row,) = inbox.rows("held")
+        assert (row.prompt, row.content) == ("a b c", {"images": [1]})
+        assert [each.delivery_id for each in inbox.members(first)] == ["b", "c"]
+        assert [each.head for each in inbox.rows("joined")] == [first, first]
+        found = inbox.by_message(7, 2)
+        assert found is not None and (found.seq, found.head) == (third, first)
+        await inbox.change_body(third, b"new")
+        await inbox.hold_group([first, second, third], "a b new", {})
+        await inbox.hand(first, "rpc", "run", None, 0, None)
+        await self.refused(inbox.change_body(first, b"too late"))
+        await self.refused(inbox.hold_group([first, second], "too late", {}))
+        await inbox.settle([first])
+        assert [each.delivery_id for each in inbox.rows("settled")] == ["a", "b", "c"]
+        assert inbox.rows("joined") == []
+
+    async def test_group_is_one_commit(self) -> None:
+        """A group with a row that cannot join changes nothing."""
+        inbox = await self.inbox("a", "b", "c")
+        first, second, third = (row.seq for row in inbox.rows("held"))
+        await inbox.settle([third])
+        await self.refused(inbox.hold_group([first, second, third], "all", {}))
+        assert [row.prompt for row in inbox.rows("held")] == ["prompt a", "prompt b"]
+
+    async def test_move_and_mark(self) -> None:
+        """A moved row goes to its lane's end and stays before whatever comes later."""
+        inbox = await self.inbox("a", "b", "c")
+        first, second, third = (row.seq for row in inbox.rows("held"))
+
+        def order() -> list[str]:
+            rows = sorted(inbox.rows("held"), key=lambda row: row.order)
+            return [row.delivery_id for row in rows]
+
+        assert order() == ["a", "b", "c"]
+        await inbox.move(first, "priority")
+        await inbox.move(first, "normal")
+        await inbox.admit("d", "telegram", "message", b"{}", "prompt d")
+        assert order() == ["b", "c", "a", "d"]
+        await inbox.move(second, "normal")
+        assert order() == ["c", "a", "d", "b"]
+        await inbox.mark(third, True)
+        assert [row.delivery_id for row in inbox.rows("held") if row.skip] == ["c"]
+        await inbox.mark(third, False)
+        assert not any(row.skip for row in inbox.rows("held"))
+        await inbox.hand(third, "rpc", "run", None, 0, None)
+        await self.refused(inbox.move(third, "normal"))
+        await self.refused(inbox.mark(third, True))
 
     async def test_settle_with_answers(self) -> None:
         """Rows and answers are committed together; the answers come out in order."""

@@ -9,7 +9,7 @@ from twisted.internet.interfaces import IReactorTime
 
 from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.pi.interfaces import IPiHost
-from pitelegram.store.interfaces import IInbox
+from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.handover import GONE, IDLE, WAITING
 from pitelegram.worker.queue import Queue
 

@@ -11,7 +11,7 @@ from zope.interface import implementer
 
 from pitelegram.bus.interfaces import IBusFollower
 from pitelegram.kernel.deferring import deferred
-from pitelegram.store.interfaces import IInbox
+from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.control import Control
 from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.intake import Intake

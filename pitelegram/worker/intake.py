@@ -11,7 +11,7 @@ from pitelegram.bridge.incoming import Nothing, Prompt, read_update
 from pitelegram.bridge.prompt import prompt_text
 from pitelegram.kernel.deferring import deferred
 from pitelegram.kernel.jsonio import dumps
-from pitelegram.store.interfaces import IInbox
+from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.orders import Orders
 from pitelegram.worker.queue import Queue

@@ -13,7 +13,7 @@ from pitelegram.errors import PiCancelled, PiGone, PiRefused, Refusal
 from pitelegram.kernel.deferring import deferred
 from pitelegram.kernel.jsonio import canonical
 from pitelegram.kernel.observers import OneShot
-from pitelegram.store.interfaces import IInbox
+from pitelegram.store.worker_interfaces import IInbox
 
 UNKNOWN_OUTCOME = "the worker ended while it did this: nobody can tell whether it was done"
 

@@ -29,8 +29,8 @@ from pitelegram.bridge.questions import PREFIX
 from pitelegram.errors import PiGone, PiRefused
 from pitelegram.kernel.deferring import spawn
 from pitelegram.kernel.jsonio import loads
-from pitelegram.store.interfaces import IInbox
 from pitelegram.store.rows import InboxRow
+from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.bestcalls import BestEffort
 from pitelegram.worker.brake import Brake
 from pitelegram.worker.dialogs import Dialogs

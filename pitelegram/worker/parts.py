@@ -13,7 +13,7 @@ from twisted.internet.interfaces import IReactorTime
 from pitelegram.ids import ProcessBirth, managed_binding
 from pitelegram.pi.interfaces import IPiHost
 from pitelegram.pi.sessions import mark
-from pitelegram.store.interfaces import IInbox
+from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.bestcalls import BestEffort
 from pitelegram.worker.brake import Brake
 from pitelegram.worker.chataction import ChatAction

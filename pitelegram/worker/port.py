@@ -16,7 +16,7 @@ from pitelegram.kernel.deferring import deferred
 from pitelegram.kernel.jsonio import canonical
 from pitelegram.pi.interfaces import IPiHost
 from pitelegram.pi.port import IWorkerControlPort
-from pitelegram.store.interfaces import IInbox
+from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.brake import Brake
 from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.ledger import Ledger, fingerprint

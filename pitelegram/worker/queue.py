@@ -14,8 +14,8 @@ from pitelegram.bridge import labels
 from pitelegram.errors import PiGone, PiRefused
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.pi.interfaces import IPiHost
-from pitelegram.store.interfaces import IInbox
 from pitelegram.store.rows import InboxRow
+from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.handover import GONE, IDLE, RUNNING, STORING, WAITING, hand_over
 from pitelegram.worker.refusals import Patience
 from pitelegram.worker.runs import Handed, RunBook

@@ -14,8 +14,8 @@ from pitelegram.bridge import labels
 from pitelegram.bridge.turn import NO_TEXT
 from pitelegram.kernel.deferring import deferred
 from pitelegram.pi.sessions import Finished, NeverRan, Outcome, SessionMark, Unknown, outcomes
-from pitelegram.store.interfaces import IInbox
 from pitelegram.store.rows import InboxRow
+from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.runs import answer_key
 from pitelegram.worker.settling import Settler
 

@@ -10,7 +10,7 @@ from twisted.internet.interfaces import IReactorTime
 from pitelegram.bus.interfaces import ILeaderLink
 from pitelegram.errors import BusBadRequest
 from pitelegram.ids import BindingKey, ProcessBirth
-from pitelegram.store.interfaces import IInbox
+from pitelegram.store.worker_interfaces import IInbox
 
 
 class Registration:

@@ -13,7 +13,7 @@ from twisted.logger import Logger
 from pitelegram.errors import BusError, LaunchFailed, PiTelegramError, Refusal, StoreError
 from pitelegram.kernel.deferring import deferred, sleep, spawn
 from pitelegram.kernel.observers import OneShot
-from pitelegram.store.interfaces import IInbox
+from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.parts import WorkerParts
 from pitelegram.worker.recovery import recover
 from pitelegram.worker.report import has_model

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from pitelegram.kernel.jsonio import dumps, loads
-from pitelegram.store.interfaces import IInbox
+from pitelegram.store.worker_interfaces import IInbox
 
 KEPT = 50
 """How many sessions that were left are remembered."""

@@ -13,7 +13,7 @@ from pitelegram.errors import LaunchFailed, Refusal, UnsafeFile
 from pitelegram.ids import ProcessBirth
 from pitelegram.kernel.paths import Paths
 from pitelegram.pi import sessions as files
-from pitelegram.store.interfaces import IInbox
+from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.sessionlock import SessionLock
 from pitelegram.worker.sessionmemory import SessionMemory
 

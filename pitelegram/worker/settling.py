@@ -16,8 +16,8 @@ from pitelegram.bridge.answer import button_call, deliveries, notice, text_calls
 from pitelegram.errors import StoreError
 from pitelegram.kernel.backoff import Backoff
 from pitelegram.kernel.deferring import deferred, sleep, spawn
-from pitelegram.store.interfaces import IInbox
 from pitelegram.store.rows import InboxRow
+from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.runs import Handed, answer_key
 
 

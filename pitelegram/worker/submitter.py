@@ -16,7 +16,7 @@ from pitelegram.bus.interfaces import ILeaderLink
 from pitelegram.errors import BusBadRequest, BusError, Refusal, StoreError
 from pitelegram.kernel.backoff import Backoff
 from pitelegram.kernel.deferring import deferred
-from pitelegram.store.interfaces import IInbox
+from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.settling import short_id
 
 PASSING = frozenset({"unavailable", "rate-limited", "commit-unknown"})

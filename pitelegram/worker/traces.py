@@ -15,7 +15,7 @@ from pitelegram.bus.interfaces import ILeaderLink
 from pitelegram.errors import BusBadRequest, BusError, Refusal
 from pitelegram.kernel.deferring import spawn
 from pitelegram.kernel.jsonio import dumps, loads
-from pitelegram.store.interfaces import IInbox
+from pitelegram.store.worker_interfaces import IInbox
 
 KEPT = 64
 """How many messages of dialogs that are over are remembered."""

@@ -133,7 +133,8 @@ class FileTests(SynchronousTestCase):
 
     def test_newer_version(self) -> None:
         """A file of a newer version is refused with the cure and left as it is."""
-        newer = [*load_migrations("worker"), Migration(2, "CREATE TABLE later (x);")]
+        now = load_migrations("worker")
+        newer = [*now, Migration(len(now) + 1, "CREATE TABLE later (x);")]
         database = self.opened(migrations=newer)
         self.successResultOf(database.write("put", put("a")))
         self.successResultOf(database.close())
