@@ -194,10 +194,15 @@ class FakePolicy:
 @implementer(IThreads)
 @attrs.define(eq=False)
 class FakeThreads:
-    """Keeps rows of bindings; makes no Threads.  C{refusal} is raised by L{ensure} if set."""
+    """Keeps rows of bindings; makes no Threads.  C{refusal} is raised by L{ensure} if set.
+
+    @ivar now: the mode; while it is C{disabled}, L{serve} gives the chat C{chat_id} to a binding.
+    """
 
     bindings: IBindings
     refusal: Exception | None = None
+    now: str = "enabled"
+    chat_id: int = 1000
     observers: list[Any] = attrs.field(factory=list)
 
     def ensure(self, binding_key: str, kind: str, directory: str | None) -> Deferred[Any]:
@@ -208,7 +213,7 @@ class FakeThreads:
 
     def mode(self) -> str:
         """See L{IThreads.mode}."""
-        return "enabled"
+        return self.now
 
     def learn(self, me: dict[str, Any]) -> None:
         """See L{IThreads.learn}."""
@@ -235,10 +240,18 @@ class FakeThreads:
 
     def serve(self, binding_key: str) -> Deferred[None]:
         """See L{IThreads.serve}."""
-        return succeed(None)
+        if self.now != "disabled":
+            return succeed(None)
+        self.unserve()
+        return self.bindings.set_target(binding_key, self.chat_id, None, None).addCallback(
+            lambda _: None
+        )
 
     def unserve(self) -> Deferred[None]:
         """See L{IThreads.unserve}."""
+        served = self.bindings.by_target(self.chat_id, None)
+        if served is not None:
+            self.bindings.clear_target(served.binding_key, (self.chat_id, None))
         return succeed(None)
 
     def renamed(self, message: dict[str, Any]) -> Deferred[None]:

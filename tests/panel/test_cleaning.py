@@ -10,14 +10,14 @@ from zope.interface.verify import verifyObject
 
 from pitelegram.errors import ConfigError, Refusal
 from pitelegram.panel.cleaning import Cleaning
-from pitelegram.panel.interfaces import ICleanup
+from pitelegram.panel.interfaces import DISPLAY_MODES, ICleanup, ITitleModes
 from pitelegram.panel.reply import Reply
 from pitelegram.testing.panel import FakeCleanup, FakeTitleModes
 from tests.panel.test_picking import data, labels
 
 
-class CleaningTests(SynchronousTestCase):
-    """L{Cleaning}."""
+class CleaningCase(SynchronousTestCase):
+    """L{Cleaning} over fakes."""
 
     def setUp(self) -> None:
         """Build it."""
@@ -31,9 +31,14 @@ class CleaningTests(SynchronousTestCase):
         assert isinstance(reply, Reply)
         return reply
 
+
+class CleaningTests(CleaningCase):
+    """Inactive Threads and the switches."""
+
     def test_provides(self) -> None:
         """The fake is what it says."""
         self.assertTrue(verifyObject(ICleanup, self.cleanup))
+        self.assertTrue(verifyObject(ITitleModes, self.titles))
 
     def test_screen(self) -> None:
         """Both switches as they are, the review, and the way back; nothing to delete yet."""
@@ -93,3 +98,44 @@ class CleaningTests(SynchronousTestCase):
             reply = self.got(self.cleaning.flip(name))
             self.assertEqual(reply.toast, words)
         self.assertIn("🟢 Delete tab on quit", labels(reply.screen))
+
+
+class TitlingTests(CleaningCase):
+    """How Threads are titled."""
+
+    def marked(self, reply: Reply) -> list[str]:
+        """Return the labels that carry the mark."""
+        return [label[2:] for label in labels(reply.screen) if label.startswith("🟢")]
+
+    def test_screen_of_titles(self) -> None:
+        """The Threads screen leads there; all five modes, the one in force marked; two ways back."""
+        self.titles.now = "directory-title"
+        opened = self.got(self.cleaning.show())
+        self.assertEqual(data(opened.screen, "🏷 Titles: directory-title"), "ptd:tt")
+        reply = self.got(self.cleaning.titles())
+        assert reply.screen is not None
+        self.assertEqual([label[2:] for label in labels(reply.screen)[:5]], list(DISPLAY_MODES))
+        self.assertEqual(self.marked(reply), ["directory-title"])
+        self.assertEqual(labels(reply.screen)[5:], ["↩️ Back", "↩️ Menu"])
+        for mode in DISPLAY_MODES:
+            self.assertIn(f"{mode}:", reply.screen.text)
+
+    def test_choose(self) -> None:
+        """Each button chooses its mode and shows it marked."""
+        for mode in DISPLAY_MODES:
+            screen = self.got(self.cleaning.titles()).screen
+            mark = "🟢" if mode == self.titles.now else "⚫"
+            chosen = data(screen, f"{mark} {mode}").removeprefix("ptd:ts:")
+            reply = self.got(self.cleaning.retitle(chosen))
+            self.assertEqual(self.titles.now, mode)
+            self.assertEqual((reply.toast, self.marked(reply)), (f"Titles: {mode}", [mode]))
+
+    def test_not_chosen(self) -> None:
+        """A mode that does not exist and a file that cannot be written are said, with the screen."""
+        reply = self.got(self.cleaning.retitle("capitals"))
+        self.assertIn("no such way", reply.toast)
+        self.titles.fails = ConfigError("telegram.json is not valid JSON")
+        reply = self.got(self.cleaning.retitle("names"))
+        self.assertTrue(reply.alert)
+        self.assertIn("Could not change", str(reply.screen))
+        self.assertEqual(self.marked(reply), ["letters"])

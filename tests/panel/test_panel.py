@@ -328,6 +328,12 @@ class PressedTests(PanelCase):
         self.assertEqual(self.notices.posted, [("spec-id-alpha", "📍 alpha is here.")])
         self.assertEqual(self.api.made("editMessageText"), [])
 
+    def test_titles(self) -> None:
+        """From the Threads screen to another way of titling, and back."""
+        self.assertIn("Titles of Threads", self.pressed("ptd:tt")[1])
+        self.assertEqual(self.pressed("ptd:ts:names")[0], "Titles: names")
+        self.assertEqual(self.titles.now, "names")
+
     def test_deliver_again(self) -> None:
         """The button of a parked answer names its key; its message stays."""
         self.assertEqual(self.pressed("ob:again:k1")[0], "Sending it again.")
@@ -345,3 +351,77 @@ class PressedTests(PanelCase):
         query = {"callback_query": {"id": "q1", "data": "ptd:m"}}
         self.successResultOf(self.panel.handle("callback_query", query))
         self.assertEqual([call.method for call in self.api.calls], ["answerCallbackQuery"])
+
+
+class ClassicTests(PanelCase):
+    """Where there are no Threads, the chat serves one worker at a time."""
+
+    def setUp(self) -> None:
+        """Two run, one is stopped; none has anything."""
+        super().setUp()
+        self.supervisor.listed.insert(1, a_view("gamma"))
+        for view in self.supervisor.listed:
+            self.successResultOf(self.bindings.ensure(view.binding_key, "managed", view.directory))
+
+    def offered(self) -> list[str]:
+        """Open the roster; return what may be served, by callback data."""
+        self.pressed("ptd:w:0")
+        rows = self.api.made("editMessageText")[-1].params["reply_markup"]["inline_keyboard"]
+        return [
+            b["callback_data"] for row in rows for b in row if b["text"] == "💬 Talk to it here"
+        ]
+
+    def test_only_without_threads(self) -> None:
+        """With Threads, or while nobody knows, nothing is offered, and an old button does nothing."""
+        for mode in ("enabled", "unknown"):
+            self.threads.now = mode
+            self.assertEqual(self.offered(), [])
+            toast, text = self.pressed("ptd:c:id-alpha")
+            self.assertEqual(toast, "Each worker has its own Thread.")
+            self.assertNotIn("This chat talks to", text)
+        self.assertIsNone(self.bindings.by_target(CHAT, None))
+
+    def test_choose(self) -> None:
+        """Every running worker but the one that has the chat is offered; the choice is shown."""
+        self.threads.now = "disabled"
+        self.assertEqual(self.offered(), ["ptd:c:id-alpha", "ptd:c:id-gamma"])
+        self.assertIn("This chat talks to no worker.", self.pressed("ptd:w:0")[1])
+        toast, text = self.pressed("ptd:c:id-gamma")
+        self.assertEqual(toast, "This chat talks to that worker now.")
+        self.assertIn("💬 This chat talks to gamma.", text)
+        self.assertEqual(self.offered(), ["ptd:c:id-alpha"])
+        self.pressed("ptd:c:id-alpha")
+        served = self.bindings.by_target(CHAT, None)
+        self.assertEqual(served and served.binding_key, "spec-id-alpha")
+        self.assertEqual(self.offered(), ["ptd:c:id-gamma"])
+
+    def test_cannot_be_served(self) -> None:
+        """A worker that is gone or does not run is said to be so, above the roster."""
+        self.threads.now = "disabled"
+        self.assertEqual(self.pressed("ptd:c:id-nobody")[0], "That worker is gone.")
+        toast, text = self.pressed("ptd:c:id-beta")
+        self.assertEqual(toast, "beta does not run.")
+        self.assertIn("This chat talks to no worker.", text)
+
+    def test_somebody_else(self) -> None:
+        """A binding that the roster does not list may have the chat."""
+        self.threads.now = "disabled"
+        self.successResultOf(self.bindings.ensure("ws-other", "attached", "/other"))
+        self.successResultOf(self.threads.serve("ws-other"))
+        self.assertIn("talks to a worker that is not listed", self.pressed("ptd:w:0")[1])
+
+    def test_locate(self) -> None:
+        """Who does not have the chat cannot be located in it."""
+        self.threads.now = "disabled"
+        self.pressed("ptd:c:id-alpha")
+        self.assertEqual(self.pressed("ptd:l:id-gamma")[0], "This chat talks to another worker.")
+        self.pressed("ptd:l:id-alpha")
+        self.assertEqual(self.notices.posted, [("spec-id-alpha", "📍 alpha is here.")])
+
+    def test_written(self) -> None:
+        """C{/workers} shows the same roster."""
+        self.threads.now = "disabled"
+        self.write("/workers")
+        self.assertIn(
+            "This chat talks to no worker.", self.api.made("sendMessage")[0].params["text"]
+        )
