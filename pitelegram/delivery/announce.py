@@ -12,7 +12,10 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pitelegram.botapi.interfaces import IBotApi, ISendGate
-from pitelegram.delivery.transmitter import addressed
+from pitelegram.botapi.missing import misplaced
+from pitelegram.delivery.interfaces import IThreadLoss
+from pitelegram.delivery.takeback import TakeBack, Taken
+from pitelegram.delivery.transmitter import MISPLACED_LIMIT, addressed
 from pitelegram.delivery.verdicts import Verdict, judge
 from pitelegram.errors import CertainlyUnsent, TelegramError, Uncertain
 from pitelegram.kernel.backoff import Backoff
@@ -66,6 +69,8 @@ class Announcer(Service):
         facts: ILeadership,
         api: IBotApi,
         gate: ISendGate,
+        losses: IThreadLoss,
+        takeback: TakeBack,
         *,
         target: Callable[[str], TelegramTarget | None],
         text: Callable[[str, str], str] = announcement,
@@ -76,11 +81,14 @@ class Announcer(Service):
         self._facts = facts
         self._api = api
         self._gate = gate
+        self._losses = losses
+        self._takeback = takeback
         self._target = target
         self._text = text
         self._backoff = Backoff(1.0, 60.0, random)
         self._told: dict[str, str] = {}
         self._unreadable: dict[str, int] = {}
+        self._strays: dict[str, int] = {}
         self._due: dict[str, float] = {}
         self._working: Deferred[None] | None = None
         self._nap: Deferred[None] | None = None
@@ -166,18 +174,36 @@ class Announcer(Service):
         try:
             message = await self._api.call("sendMessage", addressed(params, target))
         except TelegramError as error:
-            if self._again_later(item["key"], target, error):
+            if await self._again_later(item, target, error):
                 return False
         else:
             identity = message.get("message_id") if isinstance(message, dict) else None
             if type(identity) is int:
+                astray = misplaced([message], target.thread_id)
+                if astray and await self._went_astray(item, target, message):
+                    return False
                 await self._bindings.remember_messages(
                     target.chat_id, [identity], "daemon", outgoing=True
                 )
         await self._remember(item)
         return True
 
-    def _again_later(self, key: str, target: TelegramTarget, error: TelegramError) -> bool:
+    async def _went_astray(
+        self, item: dict[str, Any], target: TelegramTarget, message: dict[str, Any]
+    ) -> bool:
+        """Whether it landed outside its Thread and is to be sent again."""
+        key = item["key"]
+        strays = self._strays[key] = self._strays.get(key, 0) + 1
+        taken = Taken.NOT
+        if strays <= MISPLACED_LIMIT:
+            taken = await self._takeback.take(target, [message["message_id"]])
+        await self._losses.examine(item["binding_key"])
+        return taken is not Taken.NOT
+
+    async def _again_later(
+        self, item: dict[str, Any], target: TelegramTarget, error: TelegramError
+    ) -> bool:
+        key = item["key"]
         if isinstance(error, CertainlyUnsent) and error.retry_after is not None:
             self._gate.flood(target.chat_id, error.retry_after)
         if isinstance(error, Uncertain):
@@ -185,10 +211,13 @@ class Announcer(Service):
             self._due[key] = self._clock.seconds() + min(4.0 ** min(doubts, 9), LONGEST_DOUBT)
             return True
         verdict = judge(error, "sendMessage", resend=True).verdict
+        if verdict is Verdict.THREAD:
+            await self._losses.examine(item["binding_key"])
         return verdict not in (Verdict.DEAD, Verdict.PLAIN)
 
     async def _remember(self, item: dict[str, Any]) -> None:
         self._unreadable.pop(item["key"], None)
+        self._strays.pop(item["key"], None)
         self._due.pop(item["key"], None)
         self._told[item["key"]] = _token(item)
         known = {each["key"] for each in self._outbox.items()}

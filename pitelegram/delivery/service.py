@@ -15,6 +15,7 @@ from pitelegram.delivery.interfaces import IThreadLoss
 from pitelegram.delivery.notices import Notices
 from pitelegram.delivery.sender import Sender
 from pitelegram.delivery.spool import Spool
+from pitelegram.delivery.takeback import TakeBack
 from pitelegram.delivery.transmitter import Destination, Transmitter
 from pitelegram.kernel.services import AsyncMultiService
 from pitelegram.store.interfaces import IBindings, ILeadership, IOutbox
@@ -54,6 +55,7 @@ class DeliveryService(AsyncMultiService):
     ) -> None:
         super().__init__()
         files = Spool(spool)
+        takeback = TakeBack(api, clock, random)
         transmitter = Transmitter(
             clock,
             outbox,
@@ -62,6 +64,7 @@ class DeliveryService(AsyncMultiService):
             gate,
             losses,
             files,
+            takeback,
             resend=resend,
             allowed=allowed,
             announce=lambda *facts: self.announcer.announce(*facts),
@@ -78,7 +81,16 @@ class DeliveryService(AsyncMultiService):
             on_unauthorized=on_unauthorized,
         )
         self.announcer = Announcer(
-            clock, random, outbox, bindings, facts, api, gate, target=transmitter.target
+            clock,
+            random,
+            outbox,
+            bindings,
+            facts,
+            api,
+            gate,
+            losses,
+            takeback,
+            target=transmitter.target,
         )
         self.intake = Intake(outbox, files, self.sender, self.announcer, run_blocking)
         self.notices = Notices(outbox, self.sender.kick, lambda: f"{random.getrandbits(96):024x}")

@@ -12,9 +12,11 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pitelegram.botapi.interfaces import IBotApi, ISendGate, Upload
+from pitelegram.botapi.missing import misplaced
 from pitelegram.delivery.interfaces import IThreadLoss
 from pitelegram.delivery.plain import plain_calls
 from pitelegram.delivery.spool import Spool
+from pitelegram.delivery.takeback import TakeBack, Taken
 from pitelegram.delivery.verdicts import Judgement, Verdict, judge
 from pitelegram.errors import Fenced, StoreError, StoreFull, TelegramError, UnsafeFile
 from pitelegram.kernel.backoff import Backoff
@@ -70,6 +72,7 @@ class Transmitter:
         gate: ISendGate,
         losses: IThreadLoss,
         spool: Spool,
+        takeback: TakeBack,
         *,
         resend: Callable[[], bool],
         allowed: Callable[[int], bool],
@@ -83,6 +86,7 @@ class Transmitter:
         self._gate = gate
         self._losses = losses
         self._spool = spool
+        self._takeback = takeback
         self._resend = resend
         self._allowed = allowed
         self._announce = announce
@@ -136,15 +140,14 @@ class Transmitter:
         messages = result if isinstance(result, list) else [result]
         messages = [each for each in messages if isinstance(each, dict)]
         ids = [each["message_id"] for each in messages if type(each.get("message_id")) is int]
-        threads = {each.get("message_thread_id") for each in messages}
-        misplaced = target.thread_id is not None and bool(threads - {target.thread_id})
-        if (
-            misplaced
-            and ids
-            and part.attempts < MISPLACED_LIMIT
-            and await self._removed(target, ids)
-        ):
-            return await self._examine(part, backoff)
+        astray = misplaced(messages, target.thread_id)
+        if astray and ids and part.attempts < MISPLACED_LIMIT:
+            taken = await self._takeback.take(target, ids)
+            if taken is Taken.BACK:
+                return await self._examine(part, backoff)
+            if taken is Taken.UNKNOWN:
+                await self._lost(part.binding_key)
+                return await self._park(part, "misplaced")
         await self._recorded(lambda: self._outbox.delivered(part.key, part.part, ids))
         await self._recorded(
             lambda: self._bindings.remember_messages(
@@ -152,7 +155,7 @@ class Transmitter:
             )
         )
         self._finish(part)
-        if misplaced:
+        if astray:
             await self._lost(part.binding_key)
         return Step.NEXT
 
@@ -163,19 +166,6 @@ class Transmitter:
             self._spool.discard(part.key)
         elif state in ("uncertain", "dead_letter"):
             self._announce(part.binding_key, part.key, state, "parts-missing")
-
-    async def _removed(self, target: TelegramTarget, ids: list[int]) -> bool:
-        """Take back what landed outside its Thread; False when that fails."""
-        several = len(ids) > 1
-        which = {"message_ids": ids} if several else {"message_id": ids[0]}
-        try:
-            await self._api.call(
-                "deleteMessages" if several else "deleteMessage",
-                {"chat_id": target.chat_id, **which},
-            )
-        except TelegramError:
-            return False
-        return True
 
     # --- it did not, or nobody knows ----------------------------------------------------------
 

@@ -7,6 +7,7 @@ import enum
 import attrs
 
 from pitelegram.botapi.methods import REPEATABLE
+from pitelegram.botapi.missing import says_no_thread
 from pitelegram.errors import CertainlyUnsent, Conflict, Refused, TelegramError, Unauthorized
 
 
@@ -35,14 +36,6 @@ class Judgement:
     wait: float | None = None
 
 
-_NO_THREAD = (
-    "message thread not found",
-    "topic_deleted",
-    "topic_id_invalid",
-    "topic_closed",
-    "not a forum",
-    "not a supergroup forum",
-)
 _MARKUP = ("parse entities", "parse_mode", "entity", "entities", "rich")
 _REASONS = (
     ("chat not found", "chat-not-found"),
@@ -90,7 +83,7 @@ def _refused(error: Refused, method: str) -> Judgement:
         known = method != "sendRichMessage"
         return Judgement(Verdict.RETRY if known else Verdict.PLAIN, "not-found")
     if error.code == 400:
-        if any(words in description for words in _NO_THREAD):
+        if says_no_thread(error.code, description):
             return Judgement(Verdict.THREAD, "no-thread")
         reason = next((word for words, word in _REASONS if words in description), "")
         if reason == "chat-not-found":

@@ -12,6 +12,7 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from pitelegram.botapi.interfaces import IBotApi, ISendGate
+from pitelegram.botapi.missing import NO_THREAD, misplaced, says_no_thread
 from pitelegram.bus.allowlist import check_call
 from pitelegram.bus.interfaces import IBusLeader, IFollowerLink
 from pitelegram.delivery.interfaces import IDelivery, IThreadLoss
@@ -105,6 +106,8 @@ class BusLeader:
         try:
             result = await self.api.call(method, checked, uploads)
         except TelegramError as error:
+            if kind == "send" and says_no_thread(error.code, error.description):
+                self._look_for_thread(checked, target, key)
             raise self._as_refusal(error, kind, target) from None
         if kind == "send" and target is not None:
             messages = _messages(result)
@@ -146,22 +149,29 @@ class BusLeader:
         target: TelegramTarget,
         binding_key: str,
     ) -> None:
-        """Delete messages that Telegram put outside the Thread they were for: it is gone.
+        """Delete messages that Telegram put outside the Thread they were for: it may be gone.
 
-        @raise Refusal: C{unavailable}; what cannot be deleted counts as sent.
+        @raise Refusal: as when Telegram had said so; what cannot be deleted counts as sent.
         """
-        wanted = params.get("message_thread_id")
-        if wanted is None or all(each.get("message_thread_id") == wanted for each in messages):
+        if not misplaced(messages, params.get("message_thread_id")):
             return
-        if wanted == target.thread_id and self.loss is not None:
-            spawn(self._log, "examining a lost Thread", self.loss.examine(binding_key))
+        self._look_for_thread(params, target, binding_key)
         try:
             for each in messages:
                 place = {"chat_id": target.chat_id, "message_id": each["message_id"]}
                 await self.api.call("deleteMessage", place)
         except TelegramError:
             return
-        raise Refusal("unavailable", "the Thread does not exist any more")
+        raise Refusal("api", NO_THREAD, errorCode=400, description=NO_THREAD)
+
+    def _look_for_thread(
+        self, params: dict[str, Any], target: TelegramTarget | None, binding_key: str
+    ) -> None:
+        """Find out whether the follower's own Thread is lost; a new one is told to it."""
+        wanted = params.get("message_thread_id")
+        own = target is not None and wanted is not None and wanted == target.thread_id
+        if own and self.loss is not None:
+            spawn(self._log, "examining a lost Thread", self.loss.examine(binding_key))
 
     async def _remember(
         self, chat_id: int, messages: list[dict[str, Any]], binding_key: str

@@ -27,11 +27,13 @@ from pitelegram.pi.interfaces import IPiHost
 from pitelegram.worker.asking import CLOSED, POSTING, UNSEEN, Asking
 from pitelegram.worker.bestcalls import BestEffort
 from pitelegram.worker.notifying import Notifier
-from pitelegram.worker.posting import Limited, Outcome, Posted, Poster, Unsent, Unsure
+from pitelegram.worker.posting import Limited, NoThread, Outcome, Posted, Poster, Unsent, Unsure
 from pitelegram.worker.traces import DialogTraces
 from pitelegram.worker.turning import Turner
 
 MAX_OPEN = 8
+LOOK_AGAIN = 3.0
+"""Seconds after which a question that found no Thread is sent again."""
 
 CANCEL: dict[str, Any] = {"cancelled": True}
 
@@ -132,9 +134,10 @@ class Dialogs:
         self._changed()
 
     def _close_messages(self, asking: Asking, told: str) -> None:
+        unseen = told == words.EXPIRED
         for message_id in asking.messages:
             text = words.closed(asking.body, told)
-            self._traces.over(asking.place["chatId"], message_id, text)
+            self._traces.over(asking.place["chatId"], message_id, text, unseen)
         asking.messages.clear()
 
     # --- its message -------------------------------------------------------------------------
@@ -151,16 +154,31 @@ class Dialogs:
             self._appeared(asking, place, outcome.message_id)
         elif asking.state != POSTING or asking.place is not place:
             return
-        elif isinstance(outcome, Limited):
+        elif isinstance(outcome, Limited | NoThread):
             asking.machine.feed("limited")
-            again = self._clock.callLater(outcome.seconds, self._post, asking)
-            asking.timers.append(again)
+            seconds = outcome.seconds if isinstance(outcome, Limited) else LOOK_AGAIN
+            self._post_later(asking, place, seconds)
         elif isinstance(outcome, Unsure):
             asking.machine.feed("unsure")
             self._notifier.unsure(asking.key, asking.question)
         else:
             self._finish(asking, CANCEL, words.CANCELLED)
             self._notifier.cancelled("unsent")
+
+    def _post_later(self, asking: Asking, place: dict[str, int], seconds: float) -> None:
+        """Send it again after some time, unless it went to another Thread by then."""
+
+        def again() -> None:
+            if asking.state != POSTING or asking.place is not place:
+                return
+            if self._target() is None:
+                # The Thread is lost; the new one is told to L{placed}.
+                self._post_later(asking, place, LOOK_AGAIN)
+            else:
+                self._post(asking)
+
+        asking.timers = [timer for timer in asking.timers if timer.active()]
+        asking.timers.append(self._clock.callLater(seconds, again))
 
     def _appeared(self, asking: Asking, place: dict[str, int], message_id: int) -> None:
         """Its message is there, perhaps too late."""
@@ -191,7 +209,7 @@ class Dialogs:
         if isinstance(outcome, Limited) and asking.state != CLOSED:
             again = self._clock.callLater(outcome.seconds, self._attach, asking, place, message_id)
             asking.timers.append(again)
-        elif isinstance(outcome, Unsent):
+        elif isinstance(outcome, Unsent | NoThread):
             attachment = words.shown(asking.question).attachment
             self._notifier.whole(asking.key, attachment[1] if attachment else "")
 

@@ -19,6 +19,10 @@ _LINES = {
     "crowd": ("⚠️ Pi asked more than 8 questions at once; ", " cancelled."),
     "malformed": ("⚠️ Pi asked something that cannot be shown; ", " cancelled."),
     "unsent": ("⚠️ Pi asked while its question could not be brought here; ", " cancelled."),
+    "gone": (
+        "⚠️ Pi asked something, and its message was gone before anybody could answer; ",
+        " cancelled.",
+    ),
     "notices": ("⚠️ Pi's extensions said a lot at once; ", " left out."),
 }
 
@@ -53,9 +57,9 @@ class Notifier:
         self._say(f"notify-{key}", text)
 
     def cancelled(self, reason: str) -> None:
-        """A question was cancelled before it was asked.
+        """A question was cancelled that nobody can have seen.
 
-        @param reason: C{crowd}, C{malformed} or C{unsent}.
+        @param reason: C{crowd}, C{malformed}, C{unsent} or C{gone}.
         """
         self._mentions.mention(reason)
 

@@ -119,13 +119,14 @@ class WorkerParts:
         """What surrounds Pi."""
         host, queue = self.host, self.queue
         link = self.registration.current_link
+        notifier = Notifier(clock, self.settler.say)
         self.dialogs = Dialogs(
             clock,
             host,
             identity.birth.birth,
             Poster(link, identity.uploads),
-            DialogTraces(clock, inbox, link),
-            Notifier(clock, self.settler.say),
+            DialogTraces(clock, inbox, link, lambda: notifier.cancelled("gone")),
+            notifier,
             self.calls,
             lambda: self.registration.target,
             self.changed,

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 from twisted.logger import Logger
 
+from pitelegram.botapi.missing import says_no_thread
 from pitelegram.bus.interfaces import ILeaderLink
 from pitelegram.errors import BusError, LinkLost, Refusal, UnsafeFile
 from pitelegram.kernel.files import ensure_private_dir, write_private
@@ -41,7 +42,12 @@ class Unsent:
     """It is certainly not there."""
 
 
-Outcome = Posted | Limited | Unsure | Unsent
+@attrs.frozen
+class NoThread:
+    """It is not there, since its Thread was not found; that may be wrong (rule D29)."""
+
+
+Outcome = Posted | Limited | Unsure | Unsent | NoThread
 
 
 class Poster:
@@ -151,4 +157,6 @@ def _refused(refusal: Refusal) -> Outcome:
     if refusal.code == "rate-limited" or refusal.fields.get("errorCode") == 429:
         wait: Any = refusal.fields.get("retryAfter")
         return Limited(max(float(wait) if isinstance(wait, int | float) else 0.0, LEAST_WAIT))
+    if says_no_thread(refusal.fields.get("errorCode"), refusal.fields.get("description")):
+        return NoThread()
     return Unsent()

@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
+from pitelegram.botapi.missing import says_no_message
 from pitelegram.bridge.dialogs import WORKER_ENDED, closed
 from pitelegram.bus.interfaces import ILeaderLink
 from pitelegram.errors import BusBadRequest, BusError, Refusal
@@ -32,6 +33,7 @@ class Trace:
 
     @ivar state: C{open}, C{closing} (it still shows its buttons) or C{closed}.
     @ivar text: the question while it is open, then what the message is to say.
+    @ivar unseen: nobody answered in time, perhaps because the message is not there any more.
     """
 
     chat_id: int
@@ -39,6 +41,7 @@ class Trace:
     takes_text: bool
     text: str
     state: str = "open"
+    unseen: bool = False
 
 
 class DialogTraces:
@@ -47,16 +50,22 @@ class DialogTraces:
     A message whose worker died is closed by the next process of the binding.
 
     @param link: returns the registered link, None while there is none.
+    @param unseen: called when a question that nobody answered turns out to have no message.
     """
 
     _log = Logger()
 
     def __init__(
-        self, clock: IReactorTime, inbox: IInbox, link: Callable[[], ILeaderLink | None]
+        self,
+        clock: IReactorTime,
+        inbox: IInbox,
+        link: Callable[[], ILeaderLink | None],
+        unseen: Callable[[], object],
     ) -> None:
         self._clock = clock
         self._inbox = inbox
         self._link = link
+        self._unseen = unseen
         self._working: Deferred[Any] | None = None
         self._again: IDelayedCall | None = None
         self._wait = RETRY_SECONDS
@@ -85,11 +94,11 @@ class DialogTraces:
             self._traces.append(Trace(chat_id, message_id, takes_text, body))
             self._store()
 
-    def over(self, chat_id: int, message_id: int, text: str) -> None:
+    def over(self, chat_id: int, message_id: int, text: str, unseen: bool = False) -> None:
         """A dialog is over: its message is to say C{text}, without buttons."""
         trace = self.find(chat_id, message_id)
         if trace is not None and trace.state == "open":
-            trace.state, trace.text = "closing", text
+            trace.state, trace.text, trace.unseen = "closing", text, unseen
             self._store()
             self.flush()
 
@@ -146,6 +155,9 @@ class DialogTraces:
         except Refusal as refusal:
             wait: Any = refusal.fields.get("retryAfter")
             self._wait = float(wait) if isinstance(wait, int | float) else RETRY_SECONDS
+            fields = refusal.fields
+            if trace.unseen and says_no_message(fields.get("errorCode"), fields.get("description")):
+                self._unseen()
             return refusal.code not in PASSING and refusal.fields.get("errorCode") != 429
         except BusBadRequest:
             return True

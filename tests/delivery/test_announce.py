@@ -104,6 +104,41 @@ class AnnounceTests(DeliveryCase):
         self.clock.pump([5] * 5)
         self.assertEqual([thread for thread, _ in self.announced()], [70, 99])
 
+    def test_finds_out_itself(self) -> None:
+        """When nothing else is sent there, it is the announcement that has the Thread examined."""
+        self.losses.answer = "lost"
+        self.start()
+        self.park(Refused(SEND, 400, "Bad Request: TOPIC_DELETED"))
+        self.assertEqual(self.losses.asked, ["a"])
+        self.clock.pump([5] * 5)
+        self.give("a", 99)
+        self.service.intake.kick()
+        self.assertEqual([thread for thread, _ in self.announced()], [70, 99])
+
+    def test_lands_elsewhere(self) -> None:
+        """One that landed in the main chat is taken back and sent to the new Thread."""
+        self.losses.answer = "lost"
+        self.start()
+        self.park({"message_id": 5})
+        self.assertEqual(self.losses.asked, ["a"])
+        self.assertEqual([c.params["message_id"] for c in self.api.made("deleteMessage")], [5])
+        self.give("a", 99)
+        self.clock.pump([5] * 5)
+        self.assertEqual([thread for thread, _ in self.announced()], [70, 99])
+
+    def test_lands_elsewhere_for_good(self) -> None:
+        """What cannot be taken back is told there; what never has a Thread does not come for ever."""
+        self.start()
+        self.api.script("deleteMessage", Refused("deleteMessage", 400, "message can't be deleted"))
+        self.park({"message_id": 5})
+        self.assertEqual(self.losses.asked, ["a"])
+        self.clock.pump([5] * 5)
+        self.assertEqual(len(self.announced()), 1)
+        self.api.script(SEND, Uncertain(SEND, 502, "x"), *({"message_id": n} for n in range(9)))
+        self.submit("a", "2", text_call("a2"))
+        self.clock.pump([5] * 50)
+        self.assertEqual(len(self.announced()), 1 + 4)
+
     def test_no_thread_yet(self) -> None:
         """Without a Thread it waits for one."""
         self.start()

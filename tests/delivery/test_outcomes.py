@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from twisted.internet.defer import Deferred
 
-from pitelegram.errors import Refused, Uncertain
+from pitelegram.errors import CertainlyUnsent, Refused, Uncertain
+from pitelegram.testing.botapi import FakeBotApi
 from tests.delivery.errors import SEND, lost_answer, refused
 from tests.delivery.world import OWNER, DeliveryCase, text_call
 
@@ -217,3 +218,49 @@ class ThreadLossTests(DeliveryCase):
         self.clock.pump([10] * 20)
         self.assertEqual((len(self.texts()), self.states()), (4, {}))
         self.assertEqual(len(self.api.made("deleteMessage")), 3)
+
+    def test_deletion_without_answer(self) -> None:
+        """Whether it was taken back is asked until it is known: deleted is not delivered."""
+        self.losses.answer = "lost"
+        cases = (("done", True), ("gone", refused("message to delete not found")))
+        for name, found in cases:
+            self.api = FakeBotApi()
+            self.service = self.make()
+            self.give("a", 70)
+            self.start()
+            self.api.script(SEND, {"message_id": 5})
+            lost = Uncertain("deleteMessage", 502, "x")
+            unsent = CertainlyUnsent("deleteMessage", 429, "x", 7.0)
+            self.api.script("deleteMessage", lost, unsent, found)
+            self.submit("a", name, text_call("a1"))
+            self.assertEqual(self.states(), {name: "sending"})
+            self.clock.pump([1] * 20)
+            self.assertEqual(len(self.api.made("deleteMessage")), 3)
+            self.assertEqual(self.states(), {name: "retry_wait"})
+            self.give("a", 99)
+            self.service.intake.kick("a")
+            self.assertEqual([c.params["message_thread_id"] for c in self.sent()], [70, 99])
+            self.assertEqual(self.states(), {})
+            self.stop()
+
+    def test_deletion_of_unknown_fate(self) -> None:
+        """Where nobody can tell, the part is parked and shown; it is neither lost nor doubled."""
+        self.losses.answer = "lost"
+        self.start()
+        self.api.script(SEND, {"message_id": 5})
+        self.api.script("deleteMessage", *(Uncertain("deleteMessage", 502, "x") for _ in range(9)))
+        self.submit("a", "1", text_call("a1"))
+        self.clock.pump([5] * 30)
+        self.assertEqual(self.states(), {"1": "uncertain"})
+        self.assertEqual(self.outbox.items()[0]["reason"], "misplaced")
+        self.assertEqual((self.losses.asked, self.texts()), (["a"], ["a1"]))
+
+    def test_deletion_while_telegram_is_away(self) -> None:
+        """What certainly could not be taken back is where it landed: delivered there."""
+        self.start()
+        self.api.script(SEND, {"message_id": 5})
+        away = [CertainlyUnsent("deleteMessage", 0, "x") for _ in range(9)]
+        self.api.script("deleteMessage", *away)
+        self.submit("a", "1", text_call("a1"))
+        self.clock.pump([5] * 30)
+        self.assertEqual((self.states(), self.texts()), ({}, ["a1"]))

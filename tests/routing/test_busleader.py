@@ -271,7 +271,7 @@ class CallTests(BusLeaderCase):
         self.bus_leader.loss = loss
         self.api.answer = {"message_id": 70}
         refusal = self.refused("a", "sendMessage", self.place(11))
-        self.assertEqual(refusal.code, "unavailable")
+        self.assertEqual((refusal.code, refusal.fields["errorCode"]), ("api", 400))
         self.assertEqual(
             [(method, params.get("message_id")) for method, params, _ in self.api.calls],
             [("sendMessage", None), ("deleteMessage", 70)],
@@ -282,6 +282,22 @@ class CallTests(BusLeaderCase):
         self.assertEqual(self.call("a", "sendMessage", self.place(11)), {"message_id": 70})
         self.assertEqual(self.bindings.message_owner(OWNER, 70), (ALPHA, True))
         self.call("a", "sendMessage", {"chat_id": OWNER}, options={"aggregate": True})
+        self.assertEqual(loss.asked, [ALPHA] * 2)
+
+    def test_thread_not_found(self) -> None:
+        """A refusal that says so has the Thread examined, a send into it only."""
+        loss = FakeThreadLoss()
+        self.bus_leader.loss = loss
+        for words in ("message thread not found", "TOPIC_DELETED", "TOPIC_ID_INVALID"):
+            self.api.answer = errors.Refused("sendMessage", 400, f"Bad Request: {words}")
+            refusal = self.refused("a", "sendMessage", self.place(11))
+            self.assertEqual((refusal.code, refusal.fields["errorCode"]), ("api", 400))
+        self.assertEqual(loss.asked, [ALPHA] * 3)
+        self.refused("a", "sendChatAction", self.place())
+        self.refused("a", "sendMessage", {"chat_id": OWNER}, options={"aggregate": True})
+        self.api.answer = errors.Refused("sendMessage", 400, "Bad Request: message is too long")
+        self.refused("a", "sendMessage", self.place(11))
+        self.assertEqual(loss.asked, [ALPHA] * 3)
 
     def test_uploads(self) -> None:
         """Files come from the instance's own uploads directory, regular and not by a link."""

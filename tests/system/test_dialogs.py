@@ -13,7 +13,7 @@ from pitelegram.sandbox.records import Message
 from tests.system import SystemCase
 
 EXTENSION = """
-import { appendFileSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
 
 const names = Array.from({ length: 100 }, (_, n) => `option ${n}`);
 const asks = {
@@ -25,6 +25,14 @@ const asks = {
   long: (ui) => ui.confirm("Long?", "word ".repeat(2000)),
   quick: (ui) => ui.input("Quick?", "", { timeout: 4000 }),
   many: (ui) => Promise.all(names.slice(0, 40).map((name) => ui.select(name, ["yes", "no"]))),
+  wait: (ui) => {
+    const timer = setInterval(() => {
+      if (!existsSync("go")) return;
+      clearInterval(timer);
+      ui.notify("knock knock");
+    }, 50);
+    return ui.input("Still there?");
+  },
   tell: async (ui) => { ui.notify("look here", "warning"); ui.setStatus("k", "hidden"); ui.setTitle("hidden"); },
 };
 
@@ -87,6 +95,12 @@ class DialogCase(SystemCase):
         """What the extension was answered, in order."""
         path = self.system.project("alpha") / "answers.log"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    @deferred
+    async def until_answer(self, number: int) -> Any:
+        """The answer of that number."""
+        await self.system.until(lambda: len(self.answers()) >= number, f"answer {number}")
+        return self.answers()[number - 1]
 
     @deferred
     async def answered(self, *expected: Any) -> None:
@@ -170,12 +184,6 @@ class Asked(DialogCase):
         await self.system.answer("⚠️ look here", self.thread)
         await self.system.answer("tell was asked", self.thread)
         self.assertEqual(self.system.answers("hidden"), [])
-
-    @deferred
-    async def until_answer(self, number: int) -> Any:
-        """The answer of that number."""
-        await self.system.until(lambda: len(self.answers()) >= number, f"answer {number}")
-        return self.answers()[number - 1]
 
     @deferred
     async def test_forty_and_time(self) -> None:
