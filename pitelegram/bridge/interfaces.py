@@ -1,0 +1,51 @@
+"""What the parts of the conversation side promise each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+from twisted.internet.defer import Deferred
+from zope.interface import Interface
+
+
+@attrs.frozen(kw_only=True)
+class FileItem:
+    """A file that came with a message and is on this disk.
+
+    @ivar kind: C{photo}, C{document}, C{video}, C{audio}, C{voice}, C{animation}, C{sticker}, …
+    @ivar name: as it is shown; safe as a file name.
+    @ivar mime: as Telegram says it, or guessed from the name; never empty.
+    @ivar size: bytes.
+    """
+
+    kind: str
+    path: str
+    name: str
+    mime: str
+    size: int
+
+
+@attrs.frozen(kw_only=True)
+class Processed:
+    """What the inbound handlers made of a message.
+
+    @ivar text: replaces what the operator wrote; None keeps it.
+    @ivar outputs: go into the prompt, each within the bound.
+    @ivar notices: what did not work, for the Thread.
+    """
+
+    text: str | None = None
+    outputs: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+class IInboundHandlers(Interface):
+    """The operator's own programs for what comes in (C{worker.handlers.InboundHandlers})."""
+
+    def process(text: str, files: Sequence[FileItem]) -> Deferred[Processed]:
+        """Run what matches, in its order.
+
+        Never fails: a program that does is told of in C{notices}, and the next one is tried.
+        Cancelling ends the programs.
+        """
