@@ -20,7 +20,7 @@ Target = tuple[int, "int | None"]
 
 _BINDING = (
     "SELECT binding_key, kind, directory, chat_id, thread_id, slot, thread_name, title,"
-    " user_title"
+    " user_title, manual_name, suffixed, closed"
     " FROM bindings"
 )
 
@@ -38,12 +38,12 @@ class Bindings:
     def get(self, binding_key: str) -> Binding | None:
         """Return a binding's row."""
         rows = self._database.read(f"{_BINDING} WHERE binding_key = ?", (binding_key,))
-        return Binding(**dict(rows[0])) if rows else None
+        return _binding(rows[0]) if rows else None
 
     def list(self) -> list[Binding]:
         """Return all bindings by key."""
         rows = self._database.read(f"{_BINDING} ORDER BY binding_key")
-        return [Binding(**dict(row)) for row in rows]
+        return [_binding(row) for row in rows]
 
     def by_target(self, chat_id: int, thread_id: int | None) -> Binding | None:
         """Return the binding that owns a chat's Thread (None: the chat itself)."""
@@ -51,7 +51,7 @@ class Bindings:
             f"{_BINDING} WHERE chat_id = ? AND coalesce(thread_id, 0) = ?",
             (chat_id, thread_id or 0),
         )
-        return Binding(**dict(rows[0])) if rows else None
+        return _binding(rows[0]) if rows else None
 
     def ensure(self, binding_key: str, kind: str, directory: str | None) -> Deferred[Binding]:
         """Create the row if it is missing; fires with it."""
@@ -64,7 +64,7 @@ class Bindings:
                 (binding_key, kind, directory, now),
             )
             found = connection.execute(f"{_BINDING} WHERE binding_key = ?", (binding_key,))
-            return Binding(**dict(found.fetchone()))
+            return _binding(found.fetchone())
 
         return self._database.write("ensure binding", work)
 
@@ -97,9 +97,16 @@ class Bindings:
 
         return self._database.write("set target", work)
 
-    def set_title(self, binding_key: str, title: str) -> Deferred[None]:
-        """Remember the Thread's last known title."""
-        return self._change(binding_key, title=title)
+    def set_title(
+        self, binding_key: str, title: str, target: Target | None = None
+    ) -> Deferred[None]:
+        """Remember the Thread's last known title.
+
+        @param target: the Thread that got it; nothing changes when the binding has another by now.
+        """
+        if target is None:
+            return self._change(binding_key, title=title)
+        return self._changed_in(binding_key, target, title=title).addCallback(lambda _: None)
 
     def set_user_title(
         self, binding_key: str, target: Target, title: str, keep: bool
@@ -108,17 +115,49 @@ class Bindings:
 
         Nothing changes when the Thread is another's by now.
         """
-        now = self._database.now_ms()
+        changed = self._changed_in(
+            binding_key, target, title=title, user_title=title if keep else None
+        )
+        return changed.addCallback(lambda _: None)
+
+    def set_manual_name(
+        self, binding_key: str, target: Target, name: str | None, title: str
+    ) -> Deferred[bool]:
+        """Keep a name that was given by C{/name} (None: none any more) with the title that follows.
+
+        What the user called the Thread himself is replaced.  Fires with False, and changes nothing,
+        when the Thread is another's by now.
+        """
+        return self._changed_in(binding_key, target, title=title, user_title=None, manual_name=name)
+
+    def set_closed(self, binding_key: str, target: Target, closed: bool) -> Deferred[bool]:
+        """The user closed a Thread, or opened it again; False when it is another's by now."""
+        return self._changed_in(binding_key, target, closed=int(closed))
+
+    def set_directory(
+        self, binding_key: str, expected: str | None, directory: str
+    ) -> Deferred[bool]:
+        """Compare-and-swap on the directory that a binding works in."""
+        row = (directory, self._database.now_ms(), binding_key, expected)
+
+        def work(connection: sqlite3.Connection) -> bool:
+            changed = connection.execute(
+                "UPDATE bindings SET directory = ?, updated_ms = ?"
+                " WHERE binding_key = ? AND directory IS ?",
+                row,
+            )
+            return changed.rowcount == 1
+
+        return self._database.write("set directory", work)
+
+    def set_suffixed(self, binding_keys: Iterable[str]) -> Deferred[None]:
+        """These titles show their letters from now on; nothing takes that back."""
+        rows = [(key,) for key in binding_keys]
 
         def work(connection: sqlite3.Connection) -> None:
-            if _has_target(connection, binding_key, target):
-                connection.execute(
-                    "UPDATE bindings SET title = ?, user_title = ?, updated_ms = ?"
-                    " WHERE binding_key = ?",
-                    (title, title if keep else None, now, binding_key),
-                )
+            connection.executemany("UPDATE bindings SET suffixed = 1 WHERE binding_key = ?", rows)
 
-        return self._database.write("set user title", work)
+        return self._database.write("set suffixed", work)
 
     def clear_target(self, binding_key: str, expected: Target) -> Deferred[bool]:
         """Compare-and-swap to no target."""
@@ -274,6 +313,22 @@ class Bindings:
 
         return self._database.write("forget messages", work)
 
+    def _changed_in(self, binding_key: str, target: Target, **values: object) -> Deferred[bool]:
+        """Change a row while its target is that one; fires with whether it was."""
+        assignments = ", ".join(f"{column} = ?" for column in values)
+        parameters = (*values.values(), self._database.now_ms(), binding_key)
+
+        def work(connection: sqlite3.Connection) -> bool:
+            if not _has_target(connection, binding_key, target):
+                return False
+            connection.execute(
+                f"UPDATE bindings SET {assignments}, updated_ms = ? WHERE binding_key = ?",
+                parameters,
+            )
+            return True
+
+        return self._database.write("change binding", work)
+
     def _change(self, binding_key: str, **values: object) -> Deferred[None]:
         assignments = ", ".join(f"{column} = ?" for column in values)
         parameters = (*values.values(), self._database.now_ms(), binding_key)
@@ -281,6 +336,12 @@ class Bindings:
             f"UPDATE bindings SET {assignments}, updated_ms = ? WHERE binding_key = ?", parameters
         )
         return self._database.write("change binding", work)
+
+
+def _binding(row: sqlite3.Row) -> Binding:
+    values = dict(row)
+    flags = {name: bool(values[name]) for name in ("suffixed", "closed")}
+    return Binding(**{**values, **flags})
 
 
 def _update_one(sql: str, parameters: tuple[object, ...]) -> Callable[[sqlite3.Connection], None]:
@@ -310,7 +371,7 @@ def _give_target(
         (now, target[0], target[1] or 0, binding_key),
     )
     connection.execute(
-        "UPDATE bindings SET chat_id = ?, thread_id = ?, user_title = NULL, updated_ms = ?,"
-        " epoch = (SELECT epoch FROM leader WHERE one = 1) WHERE binding_key = ?",
+        "UPDATE bindings SET chat_id = ?, thread_id = ?, user_title = NULL, title = NULL,"
+        " closed = 0, updated_ms = ?, epoch = (SELECT epoch FROM leader WHERE one = 1) WHERE binding_key = ?",
         (*target, now, binding_key),
     )

@@ -208,12 +208,31 @@ class IBindings(Interface):
     ) -> Deferred[bool]:
         """Compare-and-swap on the row's previous target; takes the target from another binding."""
 
-    def set_title(binding_key: str, title: str) -> Deferred[None]: ...
+    def set_title(
+        binding_key: str, title: str, target: tuple[int, int | None] | None = None
+    ) -> Deferred[None]:
+        """The Thread's title, as Telegram took it; with a target: while it is the row's."""
 
     def set_user_title(
         binding_key: str, target: tuple[int, int | None], title: str, keep: bool
     ) -> Deferred[None]:
         """The user named a Thread; compare-and-swap on the row's target."""
+
+    def set_manual_name(
+        binding_key: str, target: tuple[int, int | None], name: str | None, title: str
+    ) -> Deferred[bool]:
+        """C{/name}, with the title that follows; compare-and-swap on the row's target."""
+
+    def set_closed(
+        binding_key: str, target: tuple[int, int | None], closed: bool
+    ) -> Deferred[bool]:
+        """The user closed the Thread, or opened it; compare-and-swap on the row's target."""
+
+    def set_directory(binding_key: str, expected: str | None, directory: str) -> Deferred[bool]:
+        """Where the binding works now; compare-and-swap on where it did."""
+
+    def set_suffixed(binding_keys: Iterable[str]) -> Deferred[None]:
+        """These titles show their letters from now on, for good."""
 
     def clear_target(binding_key: str, expected: tuple[int, int | None]) -> Deferred[bool]: ...
 

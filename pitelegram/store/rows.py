@@ -102,6 +102,9 @@ class Binding:
 
     @ivar title: what its Thread is called, as far as is known.
     @ivar user_title: what the user called the Thread himself.
+    @ivar manual_name: what C{/name} called it; it outlives the Thread.
+    @ivar suffixed: whether its title shows the letter, since another had the same directory once.
+    @ivar closed: whether the user closed the Thread.
     """
 
     binding_key: str
@@ -113,6 +116,9 @@ class Binding:
     thread_name: str | None
     title: str | None
     user_title: str | None = None
+    manual_name: str | None = None
+    suffixed: bool = False
+    closed: bool = False
 
     @property
     def target(self) -> TelegramTarget | None:

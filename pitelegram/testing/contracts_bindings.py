@@ -114,3 +114,33 @@ class BindingsContract(StoreContract):
         self.clock.advance(10)
         assert await bindings.forget_messages(5000, 10) == 2
         assert bindings.message_owner(7, 1) is None
+
+    async def test_names_follow_the_thread(self) -> None:
+        """Names, titles and the user's closing are kept for the Thread that they were for only."""
+        bindings = await self.bindings()
+        await bindings.set_target("a", 7, 70, None)
+        await bindings.set_user_title("a", (7, 70), "Mine", True)
+        assert await bindings.set_manual_name("a", (7, 71), "Other", "Other") is False
+        assert await bindings.set_manual_name("a", (7, 70), "Navigator", "Navigator") is True
+        await bindings.set_title("a", "late", (7, 71))
+        assert await bindings.set_closed("a", (7, 71), True) is False
+        assert await bindings.set_closed("a", (7, 70), True) is True
+        row = bindings.get("a")
+        assert row is not None
+        assert (row.title, row.manual_name, row.user_title) == ("Navigator", "Navigator", None)
+        assert (row.closed, row.suffixed) == (True, False)
+        await bindings.set_target("a", 7, 71, (7, 70))
+        row = bindings.get("a")
+        assert row is not None
+        assert (row.title, row.manual_name, row.closed) == (None, "Navigator", False)
+
+    async def test_directory(self) -> None:
+        """The directory changes from the expected one only; a shown letter stays shown."""
+        bindings = await self.bindings()
+        await bindings.set_suffixed(["a", "nobody"])
+        assert await bindings.set_directory("a", "/b", "/c") is False
+        assert await bindings.set_directory("a", "/a", "/c") is True
+        assert await bindings.set_directory("nobody", None, "/c") is False
+        row, other = bindings.get("a"), bindings.get("b")
+        assert row is not None and other is not None
+        assert (row.directory, row.suffixed, other.suffixed) == ("/c", True, False)
