@@ -77,8 +77,10 @@ class ThreadLoss:
             }
             await self._api.call("editForumTopic", params)
         except Refused as error:
-            gone = error.code == 400 and "TOPIC_ID_INVALID" in error.description.upper()
-            return LOST if gone else UNKNOWN
+            said = error.description.upper() if error.code == 400 else ""
+            if "TOPIC_NOT_MODIFIED" in said:
+                return ALIVE
+            return LOST if "TOPIC_ID_INVALID" in said else UNKNOWN
         except TelegramError:
             return UNKNOWN
         return ALIVE

@@ -140,10 +140,13 @@ class ReviewTests(CleanupCase):
         self.assertEqual(self.review()[1], ["A"])
 
     def test_many_reviews(self) -> None:
-        """Reviews do not pile up: a hundred of them leave one."""
-        self.gone("ABC")
-        for _ in range(100):
-            operation, _ = self.review()
+        """Reviews do not pile up, and each finds what there is: a hundred of them leave one."""
+        self.gone("ABCDE")
+        for number in range(100):
+            found = [letter for bit, letter in enumerate("ABCDE") if (number + 1) >> bit & 1]
+            self.alive = {f"spec-{letter}" for letter in "ABCDE" if letter not in found}
+            operation, names = self.review()
+            self.assertEqual(names, found)
         rows = self.database.read("SELECT DISTINCT operation_id FROM cleanups")
         self.assertEqual([row[0] for row in rows], [operation])
 
