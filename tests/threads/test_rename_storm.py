@@ -15,10 +15,12 @@ from pitelegram.store.outbox import Outbox
 from pitelegram.testing.botapi import Call
 from pitelegram.testing.delivery import FakeThreadLoss
 from pitelegram.threads.loss import ThreadLoss
-from pitelegram.threads.titler import MOST, PERIOD, Titler
+from pitelegram.threads.titler import Titler
 from tests.threads.test_provision import OWNER, ThreadsCase
 
 WORKERS = 26
+PERIOD, MOST = 10.0, 3
+"""At most so many titles in so many seconds."""
 
 
 class RenameStormTests(ThreadsCase):
