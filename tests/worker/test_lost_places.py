@@ -9,6 +9,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.botapi.limits import CHAT_RATE, EDIT_BURST, EDIT_RATE, SendGate
+from pitelegram.bridge import dialogs as words
 from pitelegram.errors import Refusal
 from pitelegram.store.inbox import Inbox
 from pitelegram.testing.stores import worker_database
@@ -170,3 +171,37 @@ class ManyClosings(SynchronousTestCase):
         )
         self.assertLessEqual(max(waits), 2 / CHAT_RATE)
         self.assertLessEqual(link.refused, 5 * 40)
+
+
+class Untold(DialogCase):
+    """A worker that was killed between Telegram's send and its own commit."""
+
+    def test_first_press(self) -> None:
+        """Nobody remembers that message: its first press or reply is told so and takes its buttons
+        off; no question of the new process is answered by it."""
+        self.started()
+        self.rig.link.api_results = [Deferred()]
+        self.ask(method="confirm")
+        yes = self.button("Yes")
+        self.rig.crash()
+        self.rig.start()
+        self.ask(method="confirm")
+        self.rig.press(yes, 4711)
+        self.assertEqual((self.answers, self.toast()), ([], words.LATE))
+        (edit,) = self.calls("editMessageReplyMarkup")
+        self.assertEqual(
+            (edit["message_id"], edit["reply_markup"]), (4711, {"inline_keyboard": []})
+        )
+
+    def test_reply(self) -> None:
+        """A text for it is no prompt; it may be a secret."""
+        self.started()
+        self.rig.link.api_results = [Deferred()]
+        self.ask()
+        markup = self.calls("sendMessage")[0]["reply_markup"]
+        self.rig.crash()
+        self.rig.start()
+        replied = {"message_id": 4711, "reply_markup": markup}
+        self.rig.message("secret", message_id=71, reply_to_message=replied)
+        self.assertEqual((self.answers, self.rig.prompts()), ([], []))
+        self.assertEqual(self.rig.link.texts[-1], words.LATE_REPLY)
