@@ -49,3 +49,23 @@ class IInboundHandlers(Interface):
         Never fails: a program that does is told of in C{notices}, and the next one is tried.
         Cancelling ends the programs.
         """
+
+
+@attrs.frozen(kw_only=True)
+class QueueItem:
+    """A held prompt as the queue shows it (C{worker.queue.Queue.view}).
+
+    @ivar position: 1 is handed next.
+    @ivar seq: its row; what buttons carry.
+    @ivar lane: C{control}, C{priority} or C{normal}.
+    @ivar skip: it is dropped when its turn comes.
+    @ivar summary: its first words, at most 40 characters.
+    @ivar prompt: as Pi will get it.
+    """
+
+    position: int
+    seq: int
+    lane: str
+    skip: bool
+    summary: str
+    prompt: str
