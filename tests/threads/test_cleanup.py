@@ -62,11 +62,15 @@ class CleanupCase(SynchronousTestCase):
             write_switch=lambda name: succeed(self.now),
         )
         for number, letter in enumerate("ABCDE", 11):
-            key = f"spec-{letter}"
-            self.successResultOf(self.bindings.ensure(key, "managed", None))
-            self.successResultOf(self.bindings.assign_slot(key, letter, f"N{letter}"))
-            self.successResultOf(self.bindings.set_target(key, CHAT, number, None))
-            self.successResultOf(self.bindings.set_title(key, letter))
+            self.bind(letter, number)
+
+    def bind(self, letter: str, thread: int) -> None:
+        """A worker with a Thread."""
+        key = f"spec-{letter}"
+        self.successResultOf(self.bindings.ensure(key, "managed", None))
+        self.successResultOf(self.bindings.assign_slot(key, letter, f"N{letter}"))
+        self.successResultOf(self.bindings.set_target(key, CHAT, thread, None))
+        self.successResultOf(self.bindings.set_title(key, letter))
 
     def protects(self, key: str) -> str | None:
         """What the processes say."""
@@ -140,11 +144,14 @@ class ReviewTests(CleanupCase):
         self.assertEqual(self.review()[1], ["A"])
 
     def test_many_reviews(self) -> None:
-        """Reviews do not pile up, and each finds what there is: a hundred of them leave one."""
-        self.gone("ABCDE")
+        """Reviews do not pile up, and each finds what there is: a hundred different ones leave one."""
+        letters = "ABCDEFG"
+        self.bind("F", 16)
+        self.bind("G", 17)
+        self.gone(letters)
         for number in range(100):
-            found = [letter for bit, letter in enumerate("ABCDE") if (number + 1) >> bit & 1]
-            self.alive = {f"spec-{letter}" for letter in "ABCDE" if letter not in found}
+            found = [letter for bit, letter in enumerate(letters) if (number + 1) >> bit & 1]
+            self.alive = {f"spec-{letter}" for letter in letters if letter not in found}
             operation, names = self.review()
             self.assertEqual(names, found)
         rows = self.database.read("SELECT DISTINCT operation_id FROM cleanups")
