@@ -11,6 +11,8 @@ from pitelegram.bridge.questions import key_of_markup
 
 _COMMAND = re.compile(r"\A/([A-Za-z][A-Za-z0-9_]*)(?:@[A-Za-z0-9_]+)?(?:\s+|\Z)(.*)\Z", re.DOTALL)
 
+_VARIATION = re.compile("[\ufe0e\ufe0f]")
+
 ATTACHMENTS = {
     "photo": "photo",
     "animation": "animation",
@@ -120,11 +122,25 @@ class Press:
 
 
 @attrs.frozen
+class Reaction:
+    """The reactions of the operator on a message became others.
+
+    Only emoji count, without their variation selectors; custom and paid ones are left out.
+
+    @ivar old: before.
+    @ivar new: now.
+    """
+
+    old: frozenset[str] = frozenset()
+    new: frozenset[str] = frozenset()
+
+
+@attrs.frozen
 class Nothing:
     """Nothing to do for a worker."""
 
 
-Asked = Prompt | Command | Unsupported | Edit | Press | Nothing
+Asked = Prompt | Command | Unsupported | Edit | Press | Reaction | Nothing
 """Everything that an update can ask."""
 
 
@@ -145,7 +161,20 @@ def read_update(kind: str, update: dict[str, Any]) -> tuple[Asked, Origin]:
         return _content(body), _origin(body)
     if kind == "edited_message":
         return Edit(_content(body)), _origin(body)
+    if kind == "message_reaction":
+        reaction = Reaction(_emoji(body.get("old_reaction")), _emoji(body.get("new_reaction")))
+        return reaction, _origin(body)
     return Nothing(), _origin(body)
+
+
+def _emoji(reactions: Any) -> frozenset[str]:
+    """Return the emoji of a list of C{ReactionType}."""
+    found = [
+        each.get("emoji")
+        for each in (reactions if isinstance(reactions, list) else ())
+        if isinstance(each, dict) and each.get("type") == "emoji"
+    ]
+    return frozenset(_VARIATION.sub("", one) for one in found if isinstance(one, str) and one)
 
 
 def _origin(message: dict[str, Any]) -> Origin:

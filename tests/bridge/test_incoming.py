@@ -14,6 +14,7 @@ from pitelegram.bridge.incoming import (
     Origin,
     Press,
     Prompt,
+    Reaction,
     Unsupported,
     read_update,
 )
@@ -78,11 +79,6 @@ class Incoming(SynchronousTestCase):
         update = {"callback_query": {"id": "1", "data": "again:x"}}
         self.assertEqual(read_update("callback_query", update), (Press("1", "again:x"), Origin()))
 
-    def test_reaction(self) -> None:
-        """Reactions ask nothing yet."""
-        update = {"message_reaction": {"chat": {"id": 5}, "message_id": 7}}
-        self.assertEqual(read_update("message_reaction", update)[0], Nothing())
-
     def test_broken_updates(self) -> None:
         """An update that lacks what its kind promises is refused."""
         for update in ({}, {"message": None}, {"message": []}, {"message": "x"}):
@@ -94,3 +90,25 @@ class Incoming(SynchronousTestCase):
             "message", {"message": {"chat": 5, "message_id": "7", "text": {"a": 1}, "caption": []}}
         )
         self.assertEqual((asked, origin), (Unsupported("message of this kind"), Origin()))
+
+
+class Reactions(SynchronousTestCase):
+    """Reactions of the operator."""
+
+    def _reaction(self, old: Any, new: Any) -> Any:
+        body = {"message_id": 7, "chat": {"id": 5}, "old_reaction": old, "new_reaction": new}
+        return read_update("message_reaction", {"update_id": 1, "message_reaction": body})
+
+    def test_sets(self) -> None:
+        """Old and new emoji are sets, without variation selectors."""
+        heart = {"type": "emoji", "emoji": "❤\ufe0f"}
+        asked, origin = self._reaction([heart], [{"type": "emoji", "emoji": "👍"}, heart])
+        self.assertEqual(asked, Reaction(frozenset("❤"), frozenset("👍❤")))
+        self.assertEqual(origin, Origin(chat_id=5, message_id=7))
+
+    def test_others_are_left_out(self) -> None:
+        """Custom and paid reactions and nonsense are no emoji."""
+        odd = [{"type": "custom_emoji", "custom_emoji_id": "1"}, {"type": "paid"}, 5, None]
+        odd += [{"type": "emoji", "emoji": 5}, {"type": "emoji"}, {"emoji": "👍"}]
+        for old in (odd, None, "x", {"type": "emoji"}):
+            self.assertEqual(self._reaction(old, old)[0], Reaction())
