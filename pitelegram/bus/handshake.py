@@ -26,8 +26,16 @@ CAPABILITIES = (
     "durable-delivery-v1",
     "durable-follower-admission-v1",
     "follower-activity-v1",
+    "thread-display-mode-v1",
+    "workspace-thread-rename-v1",
 )
 """What this build does, sorted."""
+
+RENAME = "workspace-thread-rename-v1"
+"""The peer asks for, or gives, names of Threads."""
+
+DISPLAY_MODE = "thread-display-mode-v1"
+"""The peer asks for, or makes, a change of what titles are made of."""
 
 _CAPABILITY = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}")
 _BUILD_LENGTH = 128

@@ -83,11 +83,21 @@ class IBusLeader(Interface):
         link: Any, request_id: str, message: dict[str, Any]
     ) -> Deferred[dict[str, Any]]: ...
 
-    def rename_thread(link: Any, target: dict[str, Any], name: str) -> Deferred[dict[str, Any]]: ...
+    def rename_thread(
+        link: Any, target: dict[str, int] | None, name: str
+    ) -> Deferred[dict[str, Any]]:
+        """Name the follower's Thread; fires with C{{"displayTitle","manualName"}}.
+
+        An empty name takes the given one away.  @raise pitelegram.errors.Refusal: not done.
+        """
 
     def set_display_mode(
-        link: Any, target: dict[str, Any], mode: str
-    ) -> Deferred[dict[str, Any]]: ...
+        link: Any, target: dict[str, int] | None, mode: str
+    ) -> Deferred[dict[str, Any]]:
+        """Choose what titles are made of; fires with C{{"mode"}}.
+
+        @raise pitelegram.errors.Refusal: not done.
+        """
 
     def lost(link: Any) -> None:
         """The connection of a link that had registered is gone."""
@@ -97,6 +107,7 @@ class IFollowerLink(Interface):
     """One authenticated connection, on the leader's side (C{bus.leader.FollowerLink})."""
 
     peer = Attribute("L{Peer}")
+    capabilities = Attribute("What the follower said that it can, a frozenset of str.")
     registration = Attribute("The answered registration dict, None before it.")
     connected = Attribute("Whether the connection is up.")
 
@@ -168,7 +179,8 @@ class ILeaderLink(Interface):
     Calls fail with LinkLost when the connection ends before the answer.
     """
 
-    registration = Attribute("The answered registration.")
+    registration = Attribute("The answered registration; its C{displayTitle} follows heartbeats.")
+    capabilities = Attribute("What the leader said that it can, a frozenset of str.")
 
     def heartbeat_now() -> None:
         """Send one at once (a state changed); repeats within 50 ms are joined."""
@@ -184,6 +196,15 @@ class ILeaderLink(Interface):
 
     def submit_delivery(delivery_id: str, delivery: dict[str, Any]) -> Deferred[str]:
         """Fire with the receipt's state."""
+
+    def rename_thread(target: dict[str, int], name: str) -> Deferred[dict[str, Any]]:
+        """Name the own Thread; an empty name takes the given one away.
+
+        Fires with C{{"displayTitle","manualName"}}, or fails with a Refusal.
+        """
+
+    def set_display_mode(target: dict[str, int] | None, mode: str) -> Deferred[dict[str, Any]]:
+        """Choose what titles are made of; fires with C{{"mode"}}, or fails with a Refusal."""
 
     def disconnect(reason: str, delete_thread: bool) -> Deferred[dict[str, Any]]: ...
 

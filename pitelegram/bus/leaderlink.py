@@ -41,6 +41,7 @@ class LeaderLink(Wire):
 
     def __init__(self, follower: IBusFollower, clock: IReactorTime) -> None:
         super().__init__(clock)
+        self.capabilities: frozenset[str] = frozenset()
         self.registration: dict[str, Any] | None = None
         self.roster: dict[str, Any] | None = None
         self.made: OneShot[None] = OneShot()
@@ -102,7 +103,9 @@ class LeaderLink(Wire):
             },
             handshake.TIME_LIMIT,
         )
-        handshake.check_identity(hello["protocolVersion"], hello["build"], hello["capabilities"])
+        self.capabilities = handshake.check_identity(
+            hello["protocolVersion"], hello["build"], hello["capabilities"]
+        )
         handshake.check_leader(secret, nonce, hello["nonce"], hello["proof"])
         self.trust()
         proof = handshake.follower_proof(secret, nonce, hello["nonce"])
@@ -134,6 +137,9 @@ class LeaderLink(Wire):
         values = {**self._sender(), "state": self._follower.state()}
         answer = await self.ask(c.Heartbeat, values, HEARTBEAT_DEADLINE)
         self.roster = forms.an_object(answer["roster"], "roster")
+        title = self.roster.get("displayTitle")
+        if self.registration is not None and self.registration.get("displayTitle") != title:
+            self.registration["displayTitle"] = title
         self._alive()
 
     # --- what the worker asks ----------------------------------------------------------------
@@ -177,6 +183,20 @@ class LeaderLink(Wire):
         if receipt.get("deliveryId") != delivery_id or state not in _RECEIPT_STATES:
             raise BusBadRequest("the leader's receipt is not for this delivery")
         return str(state)
+
+    @deferred
+    async def rename_thread(self, target: dict[str, int], name: str) -> dict[str, Any]:
+        """See L{ILeaderLink.rename_thread}."""
+        values = {**self._sender(), "target": target, "name": name}
+        answer = opened((await self.ask(c.RenameThread, values))["result"])
+        return forms.an_object(answer.get("result"), "result")
+
+    @deferred
+    async def set_display_mode(self, target: dict[str, int] | None, mode: str) -> dict[str, Any]:
+        """See L{ILeaderLink.set_display_mode}."""
+        values = {**self._sender(), "target": target, "mode": mode}
+        answer = opened((await self.ask(c.SetDisplayMode, values))["result"])
+        return forms.an_object(answer.get("result"), "result")
 
     @deferred
     async def disconnect(self, reason: str, delete_thread: bool) -> dict[str, Any]:

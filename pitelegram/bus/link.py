@@ -56,6 +56,7 @@ class FollowerLink(Wire):
     def __init__(self, side: LeaderSide) -> None:
         super().__init__(side.clock)
         self.peer: Peer | None = None
+        self.capabilities: frozenset[str] = frozenset()
         self.registration: dict[str, Any] | None = None
         self.gone: OneShot[None] = OneShot()
         self._side = side
@@ -124,7 +125,9 @@ class FollowerLink(Wire):
     # --- handshake ---------------------------------------------------------------------------
 
     def _hello(self, values: Values) -> Values:
-        handshake.check_identity(values["protocolVersion"], values["build"], values["capabilities"])
+        self.capabilities = handshake.check_identity(
+            values["protocolVersion"], values["build"], values["capabilities"]
+        )
         handshake.check_nonce(values["nonce"])
         secrets = self._side.credentials.secrets(values["credential"])
         if not secrets:
@@ -241,14 +244,14 @@ class FollowerLink(Wire):
     @deferred
     async def _rename_thread(self, values: Values) -> Values:
         self._current(values)
-        target = forms.a_target(values["target"], "target") or {}
+        target = forms.a_target(values["target"], "target")
         result = await self._leader.rename_thread(self, target, values["name"])
         return {"result": {"ok": True, "result": result}}
 
     @deferred
     async def _set_display_mode(self, values: Values) -> Values:
         self._current(values)
-        target = forms.a_target(values["target"], "target") or {}
+        target = forms.a_target(values["target"], "target")
         result = await self._leader.set_display_mode(self, target, values["mode"])
         return {"result": {"ok": True, "result": result}}
 

@@ -79,6 +79,7 @@ def make_threads(leader: LeaderService) -> Threads:
         running=lambda: [f.binding_key for f in leader.registry.followers()],
         receiving=lambda: bool(leader.poll.snapshot()["receiving"]),
         display_mode=lambda: settings.settings.thread_display_mode,
+        changed=leader.places.forget,
     )
 
 
@@ -154,6 +155,8 @@ def make_bus(leader: LeaderService) -> BusServer:
         uploads_of=ground.paths.uploads_of,
         downloads=ground.paths.downloads,
         random_bytes=ground.random_bytes,
+        threads=leader.threads,
+        titles=make_title_modes(leader),
         loss=leader.loss,
     )
     return BusServer(
@@ -213,12 +216,17 @@ def make_janitor(leader: LeaderService, switches: CleanupSwitches) -> Janitor:
     )
 
 
-def make_panel(leader: LeaderService, status: IStatusSource) -> Panel:
-    """Make the panel."""
+def make_title_modes(leader: LeaderService) -> TitleModes:
+    """Make what chooses the display mode in the settings file."""
     ground = leader.ground
     owner = ground.owner
+    return TitleModes(owner.file, owner.watcher, ground.reactor, ground.paths.profile)
+
+
+def make_panel(leader: LeaderService, status: IStatusSource) -> Panel:
+    """Make the panel."""
     return Panel(
-        api=ground.api,
+        api=leader.ground.api,
         gate=leader.gate,
         supervisor=leader.supervisor,
         bindings=leader.bindings,
@@ -229,7 +237,7 @@ def make_panel(leader: LeaderService, status: IStatusSource) -> Panel:
         pickers=leader.stores.pickers,
         attaching=Attaching(leader.threads, leader.bindings, leader.stores.attachments),
         cleanup=leader.cleanup,
-        titles=TitleModes(owner.file, owner.watcher, ground.reactor, ground.paths.profile),
+        titles=make_title_modes(leader),
     )
 
 

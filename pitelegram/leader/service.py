@@ -20,6 +20,7 @@ from pitelegram.kernel.services import AsyncMultiService
 from pitelegram.leader import making
 from pitelegram.leader.stores import Stores
 from pitelegram.panel.interfaces import IStatusSource
+from pitelegram.routing.activity import at_work
 from pitelegram.routing.downloads import Downloads
 from pitelegram.routing.owners import MessageOwners
 from pitelegram.routing.places import Places
@@ -73,7 +74,7 @@ class LeaderService(AsyncMultiService):
             self.supervisor,
             self.orphans,
             self.janitor,
-            Titler(reactor, self.threads, self._busy),
+            Titler(reactor, self.threads, self.threads.budget, self._busy),
             Downloads(reactor, ground.paths.downloads, reactor.seconds),
             self.retention,
         ):
@@ -183,13 +184,20 @@ class LeaderService(AsyncMultiService):
             return self.threads.created(message)
         if "forum_topic_edited" in message:
             return self.threads.renamed(message)
+        if "forum_topic_closed" in message:
+            return self.threads.closed(message).addCallback(lambda _: None)
+        if "forum_topic_reopened" in message:
+            return self.threads.reopened(message).addCallback(self._reopened)
         return None
 
-    def _busy(self) -> dict[str, bool]:
-        return {
-            each.binding_key: each.state.get("activity") in ("active", "compacting")
-            for each in self.registry.followers()
-        }
+    def _reopened(self, binding_key: str | None) -> None:
+        """What waited for the Thread goes there now."""
+        if binding_key is not None:
+            self.delivery.intake.kick(binding_key)
+
+    def _busy(self) -> dict[str, bool | None]:
+        """Return whether the connected workers are at work, as far as they have said."""
+        return {each.binding_key: at_work(each.state) for each in self.registry.followers()}
 
     def binding_name(self, binding_key: str) -> str:
         """Return what the operator calls a binding."""

@@ -14,17 +14,30 @@ from zope.interface import implementer
 from pitelegram.botapi.interfaces import IBotApi, ISendGate
 from pitelegram.botapi.missing import NO_THREAD, misplaced, says_no_thread
 from pitelegram.bus.allowlist import check_call
+from pitelegram.bus.handshake import DISPLAY_MODE, RENAME
 from pitelegram.bus.interfaces import IBusLeader, IFollowerLink
 from pitelegram.delivery.interfaces import IDelivery, IThreadLoss
-from pitelegram.errors import CertainlyUnsent, Refusal, TelegramError, Uncertain
+from pitelegram.errors import (
+    CertainlyUnsent,
+    ConfigError,
+    OwnershipError,
+    Refusal,
+    TelegramError,
+    Uncertain,
+    UnsafeFile,
+)
 from pitelegram.errors import Refused as TelegramRefused
 from pitelegram.kernel.deferring import deferred, spawn
+from pitelegram.panel.interfaces import ITitleModes
+from pitelegram.routing.activity import at_work
+from pitelegram.routing.called import is_called
 from pitelegram.routing.owners import MessageOwners
 from pitelegram.routing.places import Places
-from pitelegram.routing.registry import Registry
+from pitelegram.routing.registry import Follower, Registry
 from pitelegram.routing.uploads import check_uploads
 from pitelegram.store.interfaces import IBindings
 from pitelegram.targets import TelegramTarget
+from pitelegram.threads.interfaces import IThreads
 
 DOWNLOAD_LIMIT = 20 * 1000 * 1000
 """Bytes that the Bot API gives out."""
@@ -39,6 +52,7 @@ class BusLeader:
 
     @ivar uploads_of: the uploads directory of an instance id.
     @ivar downloads: where inbound files go; private, and exists.
+    @ivar titles: what titles are made of, in the settings.
     @ivar loss: examines a Thread that a message could not be put into; None: nobody does.
     """
 
@@ -54,6 +68,8 @@ class BusLeader:
     uploads_of: Callable[[str], Path]
     downloads: Path
     random_bytes: Callable[[int], bytes] = attrs.field(repr=False)
+    threads: IThreads
+    titles: ITitleModes
     loss: IThreadLoss | None = None
     _log = Logger()
 
@@ -205,7 +221,7 @@ class BusLeader:
 
     @deferred
     async def resolve_target(self, link: IFollowerLink, selector: dict[str, Any]) -> dict[str, Any]:
-        """See L{IBusLeader.resolve_target}: by C{threadName}, case ignored, or C{threadId}."""
+        """See L{IBusLeader.resolve_target}: by C{threadName} or C{threadId}."""
         own = self.registry.of_link(link).binding_key
         name, thread_id = selector.get("threadName"), selector.get("threadId")
         found = [
@@ -217,8 +233,7 @@ class BusLeader:
             and (
                 binding.thread_id == thread_id
                 if type(thread_id) is int
-                else isinstance(name, str)
-                and (binding.thread_name or "").lower() == name.strip().lower() != ""
+                else isinstance(name, str) and is_called(binding, name)
             )
         ]
         if not found:
@@ -240,17 +255,36 @@ class BusLeader:
 
     @deferred
     async def rename_thread(
-        self, link: IFollowerLink, target: dict[str, Any], name: str
+        self, link: IFollowerLink, target: dict[str, int] | None, name: str
     ) -> dict[str, Any]:
-        """See L{IBusLeader.rename_thread}; the capability is not advertised."""
-        raise Refusal("unavailable", "this leader does not rename Threads for workers")
+        """See L{IBusLeader.rename_thread}."""
+        follower = self._capable(link, RENAME)
+        place = TelegramTarget.from_json(target)
+        title, manual = await self.threads.rename(
+            follower.binding_key, place, name, at_work(follower.state)
+        )
+        return {"displayTitle": title, "manualName": manual}
 
     @deferred
     async def set_display_mode(
-        self, link: IFollowerLink, target: dict[str, Any], mode: str
+        self, link: IFollowerLink, target: dict[str, int] | None, mode: str
     ) -> dict[str, Any]:
-        """See L{IBusLeader.set_display_mode}; the capability is not advertised."""
-        raise Refusal("unavailable", "this leader does not change the display for workers")
+        """See L{IBusLeader.set_display_mode}: for all Threads of the profile."""
+        follower = self._capable(link, DISPLAY_MODE)
+        place = TelegramTarget.from_json(target)
+        if place is not None and place != self.places.target_of(follower.binding_key):
+            raise Refusal("not-allowed", "this Thread is not this worker's any more")
+        try:
+            return {"mode": await self.titles.choose(mode)}
+        except (ConfigError, OwnershipError, UnsafeFile, OSError) as error:
+            self._log.warn("the display mode was not stored: {why}", why=type(error).__name__)
+            raise Refusal("unavailable", "telegram.json cannot be written just now") from None
+
+    def _capable(self, link: IFollowerLink, capability: str) -> Follower:
+        follower = self.registry.of_link(link)
+        if capability not in link.capabilities:
+            raise Refusal("not-allowed", f"this needs the capability {capability}")
+        return follower
 
 
 def _messages(result: Any) -> list[dict[str, Any]]:

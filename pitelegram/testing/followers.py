@@ -9,6 +9,7 @@ import attrs
 from twisted.internet.defer import Deferred, fail, succeed
 from zope.interface import implementer
 
+from pitelegram.bus.handshake import CAPABILITIES
 from pitelegram.bus.interfaces import IFollowerLink, Peer
 from pitelegram.errors import LinkLost
 from pitelegram.kernel import jsonio
@@ -57,6 +58,7 @@ class FakeLink:
     leader: Any = None
     automatic: bool = False
     registration: dict[str, Any] | None = None
+    capabilities: frozenset[str] = frozenset(CAPABILITIES)
     connected: bool = True
     forwards: list[Forward] = attrs.field(factory=list)
     admitted: dict[str, dict[str, Any]] = attrs.field(factory=dict)
@@ -258,13 +260,47 @@ class FakeThreads:
         """See L{IThreads.renamed}."""
         return succeed(None)
 
-    def title(self, binding_key: str, busy: bool = False) -> str:
+    def closed(self, message: dict[str, Any]) -> Deferred[str | None]:
+        """See L{IThreads.closed}."""
+        return succeed(None)
+
+    def reopened(self, message: dict[str, Any]) -> Deferred[str | None]:
+        """See L{IThreads.reopened}."""
+        return succeed(None)
+
+    def found_closed(self, binding_key: str, target: TelegramTarget) -> Deferred[None]:
+        """See L{IThreads.found_closed}."""
+        return succeed(None)
+
+    def title(self, binding_key: str, busy: bool | None = None) -> str:
         """See L{IThreads.title}."""
         return binding_key
 
-    def retitle(self, binding_key: str, busy: bool = False) -> Deferred[bool]:
+    def retitle(self, binding_key: str, busy: bool | None = None) -> Deferred[bool]:
         """See L{IThreads.retitle}."""
         return succeed(False)
+
+    def rename(
+        self, binding_key: str, target: TelegramTarget | None, name: str, busy: bool | None = None
+    ) -> Deferred[tuple[str, str | None]]:
+        """See L{IThreads.rename}."""
+        title = name or binding_key
+        assert target is not None
+        kept = self.bindings.set_manual_name(
+            binding_key, (target.chat_id, target.thread_id), name or None, title
+        )
+        return kept.addCallback(lambda _: (title, name or None))
+
+    def moved(self, binding_key: str, directory: str) -> Deferred[None]:
+        """See L{IThreads.moved}."""
+        binding = self.bindings.get(binding_key)
+        assert binding is not None
+        moving = self.bindings.set_directory(binding_key, binding.directory, directory)
+        return moving.addCallback(lambda _: None)
+
+    def living(self, binding_key: str) -> Deferred[None]:
+        """See L{IThreads.living}."""
+        return succeed(None)
 
     def lost(self, binding_key: str, target: TelegramTarget) -> Deferred[bool]:
         """See L{IThreads.lost}."""

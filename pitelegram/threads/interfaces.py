@@ -10,6 +10,17 @@ from zope.interface import Interface
 
 from pitelegram.targets import TelegramTarget
 
+MARKS: dict[bool | None, str] = {None: "", True: "⏳ ", False: "🟢 "}
+"""What the display mode C{state} puts before a label: nothing while a worker has not reported."""
+
+
+def without_mark(title: str) -> str:
+    """Return a title without the mark of the display mode C{state}."""
+    for mark in MARKS.values():
+        if mark and title.startswith(mark):
+            return title[len(mark) :]
+    return title
+
 
 class IThreads(Interface):
     """Slots, names, titles and Threads of bindings (C{threads.provision.Threads}, a Service)."""
@@ -64,15 +75,51 @@ class IThreads(Interface):
     def renamed(message: dict[str, Any]) -> Deferred[None]:
         """A C{forum_topic_edited} service message: what the user calls a Thread, it stays called."""
 
-    def title(binding_key: str, busy: bool = False) -> str:
-        """What the Thread of a binding is to be called."""
+    def closed(message: dict[str, Any]) -> Deferred[str | None]:
+        """A C{forum_topic_closed} service message: the user's Thread is left alone.
 
-    def retitle(binding_key: str, busy: bool = False) -> Deferred[bool]:
+        No title is edited meanwhile.  Fires with the binding whose Thread it is, None for nobody's.
+        """
+
+    def reopened(message: dict[str, Any]) -> Deferred[str | None]:
+        """A C{forum_topic_reopened} service message; fires as L{closed}."""
+
+    def found_closed(binding_key: str, target: TelegramTarget) -> Deferred[None]:
+        """Telegram refused a message: that Thread is closed."""
+
+    def title(binding_key: str, busy: bool | None = None) -> str:
+        """What the Thread of a binding is to be called.
+
+        @param busy: whether its worker is at work; None: it has not said.
+        """
+
+    def retitle(binding_key: str, busy: bool | None = None) -> Deferred[bool]:
         """Rename the Thread of a binding, if its title is to be another one now.
 
         Fires with whether Telegram was asked.
 
         @raise pitelegram.errors.TelegramError: it was not done, or nobody can tell.
+        """
+
+    def rename(
+        binding_key: str, target: TelegramTarget | None, name: str, busy: bool | None = None
+    ) -> Deferred[tuple[str, str | None]]:
+        """Give a Thread the name that the operator wants; an empty one: its own title again.
+
+        Fires with the title that Telegram took and the name, after both are stored.
+
+        @param target: where the operator said so: refused when the binding has another by now.
+        @raise pitelegram.errors.Refusal: C{invalid-name}, C{not-allowed}, C{rate-limited} (with
+            C{retryAfter}), C{api} or C{unavailable}, with a sentence.
+        """
+
+    def moved(binding_key: str, directory: str) -> Deferred[None]:
+        """A worker works in another directory now: binding and title follow, the Thread stays."""
+
+    def living(binding_key: str) -> Deferred[None]:
+        """A binding has a live worker (L{ensure} says so by itself).
+
+        Where two of one directory have, their titles show their letters, from then on for good.
         """
 
     def lost(binding_key: str, target: TelegramTarget) -> Deferred[bool]:

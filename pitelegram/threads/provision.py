@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
-import attrs
 from twisted.application.service import Service
 from twisted.internet.defer import CancelledError, Deferred, DeferredLock
 from twisted.internet.interfaces import IReactorTime
@@ -15,18 +14,20 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from pitelegram.botapi.interfaces import IBotApi
-from pitelegram.errors import Refusal, Refused, TelegramError
+from pitelegram.errors import Refusal, TelegramError
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.store.interfaces import IBindings, ILeadership
 from pitelegram.store.rows import Binding
 from pitelegram.targets import TelegramTarget
+from pitelegram.threads.budget import TitleBudget
 from pitelegram.threads.classic import Classic, pair, place
 from pitelegram.threads.interfaces import IThreads
 from pitelegram.threads.maker import Maker
 from pitelegram.threads.mode import DISABLED, ENABLED, ThreadMode
 from pitelegram.threads.observing import Observer, Observers
 from pitelegram.threads.slots import first_free, pick_name
-from pitelegram.threads.titles import CONTROL_KEY, clean, title_for
+from pitelegram.threads.titles import CONTROL_KEY
+from pitelegram.threads.titling import Titling
 
 
 @implementer(IThreads)
@@ -37,6 +38,7 @@ class Threads(Service):
     @param running: keys of the bindings whose workers run, or are about to (classic mode).
     @param receiving: whether updates arrive just now.
     @param display_mode: one of L{pitelegram.threads.titles.MODES}.
+    @param changed: called when a title, name or directory was stored.
     """
 
     log = Logger()
@@ -53,15 +55,18 @@ class Threads(Service):
         running: Callable[[], Iterable[str]] = tuple,
         receiving: Callable[[], bool] = lambda: True,
         display_mode: Callable[[], str] = lambda: "letters",
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._api = api
         self._bindings = bindings
         self._clock = clock
         self._owner_chat = owner_chat
-        self._display_mode = display_mode
+        self._running = running
+        self._changed = changed
         self._observers = Observers()
         self._mode = ThreadMode(leadership, self._mode_changed)
         self._classic = Classic(bindings, leadership, self._observers, running)
+        self._titling = Titling(api, bindings, clock, self.mode, display_mode, changed)
         self._maker = Maker(
             api=api,
             bindings=bindings,
@@ -69,7 +74,7 @@ class Threads(Service):
             random=random,
             observers=self._observers,
             possible=self._chat_for_threads,
-            title_of=self._title,
+            title_of=self._titling.title_of_new,
             receiving=receiving,
             doubtful=self._ask_me,
         )
@@ -146,6 +151,7 @@ class Threads(Service):
         if binding is None or (binding.slot is None and kind != "daemon"):
             binding = await self._allocation.run(self._allocate, binding_key, kind, directory)
         assert binding is not None
+        await self.living(binding_key)
         self._wanted.setdefault(binding_key, "created")
         if self.running:
             await self._look_after(binding_key)
@@ -176,26 +182,22 @@ class Threads(Service):
         if isinstance(sender, dict) and sender.get("is_bot") is True:
             await self._maker.created(message)
 
+    def renamed(self, message: dict[str, Any]) -> Deferred[None]:
+        """Take a C{forum_topic_edited} of the owner; see L{IThreads.renamed}."""
+        return self._titling.renamed(message)
+
+    def closed(self, message: dict[str, Any]) -> Deferred[str | None]:
+        """Take a C{forum_topic_closed} of the owner; see L{IThreads.closed}."""
+        return self._titling.shut_by_owner(message, True)
+
+    def reopened(self, message: dict[str, Any]) -> Deferred[str | None]:
+        """Take a C{forum_topic_reopened} of the owner; see L{IThreads.reopened}."""
+        return self._titling.shut_by_owner(message, False)
+
     @deferred
-    async def renamed(self, message: dict[str, Any]) -> None:
-        """Take a C{forum_topic_edited} of the owner: his title stays until he gives ours again."""
-        topic, sender = message.get("forum_topic_edited"), message.get("from")
-        chat, thread_id = message.get("chat"), message.get("message_thread_id")
-        if not isinstance(topic, dict) or not isinstance(chat, dict) or type(thread_id) is not int:
-            return
-        name = topic.get("name")
-        if (
-            not isinstance(sender, dict)
-            or sender.get("is_bot") is True
-            or not isinstance(name, str)
-        ):
-            return
-        binding = self._bindings.by_target(chat.get("id", 0), thread_id)
-        if binding is not None and clean(name):
-            own = clean(name) == self._title(attrs.evolve(binding, user_title=None))
-            await self._bindings.set_user_title(
-                binding.binding_key, (chat["id"], thread_id), clean(name), not own
-            )
+    async def found_closed(self, binding_key: str, target: TelegramTarget) -> None:
+        """Telegram says that a Thread is closed; see L{IThreads.found_closed}."""
+        await self._titling.shut(binding_key, target)
 
     @deferred
     async def serve(self, binding_key: str) -> None:
@@ -234,8 +236,7 @@ class Threads(Service):
         if before is not None:
             self._observers.tell(before.binding_key, None, target, "reassigned")
         self._observers.tell(binding_key, target, binding.target, "reassigned")
-        await self._bindings.set_title(binding_key, "")
-        spawn(self.log, "renaming a Thread", self._rename(binding_key))
+        spawn(self.log, "renaming a Thread", self._retitle_soon(binding_key))
         return True
 
     def dismiss(self, binding_key: str) -> None:
@@ -260,31 +261,58 @@ class Threads(Service):
             job.cancel()
             await self._bindings.end_provision(binding_key, None)
 
-    async def _rename(self, binding_key: str) -> None:
+    async def _retitle_soon(self, binding_key: str) -> None:
+        """At once if the budget allows it; else the titler does it."""
         try:
-            await self.retitle(binding_key)
+            if self.budget.wait_for() == 0:
+                await self.retitle(binding_key)
         except TelegramError as error:
             self.log.info("{error}", error=str(error))
 
-    @deferred
-    async def retitle(self, binding_key: str, busy: bool = False) -> bool:
+    @property
+    def budget(self) -> TitleBudget:
+        """How often titles may be edited."""
+        return self._titling.budget
+
+    def retitle(self, binding_key: str, busy: bool | None = None) -> Deferred[bool]:
         """Rename a binding's Thread, if its title is to be another one; see L{IThreads.retitle}."""
+        return self._titling.retitle(binding_key, busy)
+
+    def rename(
+        self, binding_key: str, target: TelegramTarget | None, name: str, busy: bool | None = None
+    ) -> Deferred[tuple[str, str | None]]:
+        """Give a Thread the operator's name; see L{IThreads.rename}."""
+        return self._titling.rename(binding_key, target, name, busy)
+
+    def title(self, binding_key: str, busy: bool | None = None) -> str:
+        """Return what a binding's Thread is to be called."""
+        return self._titling.title(binding_key, busy)
+
+    @deferred
+    async def moved(self, binding_key: str, directory: str) -> None:
+        """A worker works in another directory now; see L{IThreads.moved}."""
         binding = self._bindings.get(binding_key)
-        if binding is None or binding.target is None or binding.target.thread_id is None:
-            return False
-        title, target = self._title(binding, busy), binding.target
-        if title == binding.title or self.mode() != ENABLED:
-            return False
-        params = {"chat_id": target.chat_id, "message_thread_id": target.thread_id, "name": title}
-        try:
-            await self._api.call("editForumTopic", params)
-        except Refused as error:
-            if "TOPIC_NOT_MODIFIED" not in error.description.upper():
-                raise
-        now = self._bindings.get(binding_key)
-        if now is not None and now.target == target:
-            await self._bindings.set_title(binding_key, title)
-        return True
+        if binding is None or binding.directory == directory:
+            return
+        if await self._bindings.set_directory(binding_key, binding.directory, directory):
+            await self.living(binding_key)
+            self._changed()
+
+    @deferred
+    async def living(self, binding_key: str) -> None:
+        """A binding lives: where two of a directory do, their titles show letters for good."""
+        binding = self._bindings.get(binding_key)
+        if binding is None or not binding.directory or binding.kind == "daemon":
+            return
+        live = {binding_key, *self._running()}
+        twins = [
+            each
+            for each in self._bindings.list()
+            if each.directory == binding.directory and each.binding_key in live
+        ]
+        if len(twins) > 1 and not all(each.suffixed for each in twins):
+            await self._bindings.set_suffixed([each.binding_key for each in twins])
+            self._changed()
 
     @deferred
     async def lost(self, binding_key: str, target: TelegramTarget) -> bool:
@@ -292,7 +320,7 @@ class Threads(Service):
         binding = self._bindings.get(binding_key)
         if binding is None or binding.target != target:
             return False
-        title = self._title(binding)
+        title = self._titling.title_of_new(binding)
         await self._bindings.begin_provision(binding_key, target.chat_id, title)
         if not await self._bindings.clear_target(binding_key, place(target)):
             await self._bindings.end_provision(binding_key, None)
@@ -302,16 +330,6 @@ class Threads(Service):
         self._observers.tell(binding_key, None, target, "lost")
         self._start(binding_key)
         return True
-
-    def title(self, binding_key: str, busy: bool = False) -> str:
-        """Return what a binding's Thread is to be called."""
-        binding = self._bindings.get(binding_key)
-        return "" if binding is None else self._title(binding, busy)
-
-    def _title(self, binding: Binding, busy: bool = False) -> str:
-        if binding.user_title is not None:
-            return binding.user_title
-        return title_for(self._display_mode(), binding, self._bindings.list(), busy)
 
     def _chat_for_threads(self) -> int | None:
         return self._owner_chat() if self.mode() == ENABLED else None

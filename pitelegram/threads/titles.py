@@ -4,38 +4,50 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import PurePath
 
 from pitelegram.store.rows import Binding
+from pitelegram.threads.directories import SNAKE, TITLE, directory_titles
+from pitelegram.threads.interfaces import MARKS
 
 CONTROL_KEY = "daemon"
 CONTROL_TITLE = "🛠 Control"
 TITLE_LIMIT = 128
-MODES = ("letters", "names", "directory-snake", "directory-title", "state")
+MODES = ("letters", "names", SNAKE, TITLE, "state")
 
 _SPACE = re.compile(r"\s+")
-_WORD = re.compile(r"[^\W_]+")
 
 
 def title_for(
-    mode: str, binding: Binding, others: Iterable[Binding] = (), busy: bool = False
+    mode: str, binding: Binding, others: Iterable[Binding] = (), busy: bool | None = None
 ) -> str:
     """Return the title of a binding's Thread.
 
+    What the user called the Thread himself comes first, then the name given by C{/name}.
+
     @param mode: one of L{MODES}; an unknown one means C{letters}.
-    @param others: all bindings; equal directory names are told apart by their letters.
-    @param busy: for the mode C{state}.
+    @param others: all bindings; directories are told apart among them.
+    @param busy: for the mode C{state}; None: nobody knows.
     """
+    if binding.user_title is not None:
+        return binding.user_title
+    if binding.manual_name is not None and binding.kind != "daemon":
+        return binding.manual_name
+    return automatic_title(mode, binding, others, busy)
+
+
+def automatic_title(
+    mode: str, binding: Binding, others: Iterable[Binding] = (), busy: bool | None = None
+) -> str:
+    """Return the title that nobody chose; see L{title_for}."""
     if binding.kind == "daemon":
         return CONTROL_TITLE
     slot = binding.slot or "?"
-    name = binding.thread_name or slot
     if mode == "names":
-        return clean(name)
+        return clean(binding.thread_name or slot)
     if mode == "state":
-        return clean(f"{'⏳' if busy else '🟢'} {name}")
-    if mode in ("directory-snake", "directory-title") and binding.directory:
-        return clean(_directory_title(mode, binding, others) or slot)
+        return clean(MARKS[busy] + _directory_title(SNAKE, binding, others))
+    if mode in (SNAKE, TITLE):
+        return clean(_directory_title(mode, binding, others))
     return clean(slot)
 
 
@@ -44,20 +56,7 @@ def clean(title: str) -> str:
     return _SPACE.sub(" ", title).strip()[:TITLE_LIMIT].rstrip()
 
 
-def _directory_title(mode: str, binding: Binding, others: Iterable[Binding]) -> str:
-    snake = _snake(binding)
-    if not snake:
-        return ""
-    twins = any(
-        other.binding_key != binding.binding_key and _snake(other) == snake for other in others
-    )
-    suffix = f"_{(binding.slot or '').lower()}" if twins and binding.slot else ""
-    title = snake[: TITLE_LIMIT - len(suffix)] + suffix
-    if mode == "directory-snake":
-        return title
-    return " ".join(word.capitalize() for word in title.split("_"))
-
-
-def _snake(binding: Binding) -> str:
-    base = PurePath(binding.directory or "").name
-    return "_".join(word.lower() for word in _WORD.findall(base))
+def _directory_title(style: str, binding: Binding, others: Iterable[Binding]) -> str:
+    rows = [each for each in others if each.binding_key != binding.binding_key]
+    titles = directory_titles(style, [*rows, binding])
+    return titles.get(binding.binding_key) or binding.slot or "?"

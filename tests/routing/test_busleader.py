@@ -28,6 +28,7 @@ from pitelegram.testing.bus import (
     no_peer,
 )
 from pitelegram.testing.delivery import FakeDelivery, FakeThreadLoss
+from pitelegram.testing.panel import FakeTitleModes
 from tests.routing.support import ALPHA, BETA, OWNER, RoutingCase
 
 
@@ -102,6 +103,7 @@ class BusLeaderCase(RoutingCase):
         self.directory = Path(self.mktemp()).resolve()
         (self.directory / "downloads").mkdir(parents=True)
         self.api, self.gate, self.delivery = ScriptedApi(), ScriptedGate(), FakeDelivery()
+        self.titles = FakeTitleModes()
         self.bus_leader = BusLeader(
             epoch="epoch-1",
             profile="default",
@@ -115,6 +117,8 @@ class BusLeaderCase(RoutingCase):
             uploads_of=lambda instance: self.directory / "uploads" / instance,
             downloads=self.directory / "downloads",
             random_bytes=Random(5).randbytes,
+            threads=self.threads,
+            titles=self.titles,
         )
         secrets = {f"worker:{spec}": [(f"spawn-{spec}", b"s" * 32)] for spec in "ab"}
         self.server = BusServer(
@@ -428,9 +432,88 @@ class EndToEndTests(BusLeaderCase):
             failing = self.failureResultOf(resolve(selector), errors.Refusal)
             self.assertEqual(failing.value.code, "unavailable")
         link = self.registry.live(ALPHA).link  # type: ignore[union-attr]
-        for failing in (
-            self.bus_leader.route_agent_message(link, "r", {}),
-            self.bus_leader.rename_thread(link, {}, "x"),
-            self.bus_leader.set_display_mode(link, {}, "x"),
+        self.failureResultOf(self.bus_leader.route_agent_message(link, "r", {}), errors.Refusal)
+
+
+class NameTests(BusLeaderCase):
+    """Names of Threads and what titles are made of, over the bus."""
+
+    def link(self, spec: str = "a") -> Any:  # type: ignore[override]
+        """The worker's end."""
+        link = self.clients[spec].link
+        assert link is not None
+        return link
+
+    def settle(self, asking: Deferred[Any]) -> Any:
+        """The answer."""
+        self.wire.flush()
+        return self.successResultOf(asking)
+
+    def refusal(self, asking: Deferred[Any]) -> errors.Refusal:
+        """The refusal."""
+        self.wire.flush()
+        value = self.failureResultOf(asking, errors.Refusal).value
+        assert isinstance(value, errors.Refusal)
+        return value
+
+    def test_capabilities(self) -> None:
+        """The leader says that it can."""
+        wanted = {"thread-display-mode-v1", "workspace-thread-rename-v1"}
+        self.assertLessEqual(wanted, self.link().capabilities)
+
+    def test_rename(self) -> None:
+        """The answer names title and name; a reset has no name."""
+        place = {"chatId": OWNER, "threadId": 11}
+        self.assertEqual(
+            self.settle(self.link().rename_thread(place, "Navigator")),
+            {"displayTitle": "Navigator", "manualName": "Navigator"},
+        )
+        answer = self.settle(self.link().rename_thread(place, ""))
+        self.assertEqual(answer["manualName"], None)
+
+    def test_without_the_capability(self) -> None:
+        """A follower that did not say that it can is refused."""
+        follower = self.registry.live(ALPHA)
+        assert follower is not None
+        follower.link.capabilities = frozenset()
+        place = {"chatId": OWNER, "threadId": 11}
+        for asking in (
+            self.link().rename_thread(place, "x"),
+            self.link().set_display_mode(place, "names"),
         ):
-            self.failureResultOf(failing, errors.Refusal)
+            self.assertEqual(self.refusal(asking).code, "not-allowed")
+        self.assertIsNone(self.bindings.get(ALPHA).manual_name)  # type: ignore[union-attr]
+
+    def test_display_mode(self) -> None:
+        """One of the five, for the follower's own Thread or none; stored, and answered."""
+        for mode in ("directory-snake", "letters"):
+            for place in ({"chatId": OWNER, "threadId": 11}, None):
+                answer = self.settle(self.link().set_display_mode(place, mode))
+                self.assertEqual((answer, self.titles.now), ({"mode": mode}, mode))
+        other = {"chatId": OWNER, "threadId": 12}
+        refusal = self.refusal(self.link().set_display_mode(other, "names"))
+        self.assertEqual((refusal.code, self.titles.now), ("not-allowed", "letters"))
+        self.titles.fails = errors.ConfigError("not valid JSON")
+        refusal = self.refusal(self.link().set_display_mode(None, "names"))
+        self.assertEqual(refusal.code, "unavailable")
+
+    def test_what_a_thread_is_called(self) -> None:
+        """Title, given name and palette name find it, in any letter case; what two have, none."""
+        self.successResultOf(self.bindings.assign_slot(BETA, "B", "Beacon"))
+        self.successResultOf(
+            self.bindings.set_manual_name(BETA, (OWNER, 12), "Navigator", "⏳ Navigator")
+        )
+        self.places.forget()
+        link = self.registry.live(ALPHA).link  # type: ignore[union-attr]
+
+        def resolve(name: str) -> Any:
+            return self.bus_leader.resolve_target(link, {"threadName": name})
+
+        for name in ("navigator", "⏳ Navigator", "BEACON", " Navigator "):
+            found = self.successResultOf(resolve(name))
+            self.assertEqual(found, {"chatId": OWNER, "threadId": 12})
+        self.successResultOf(self.bindings.ensure("ws-1", "attached", "/w"))
+        self.give("ws-1", 40)
+        self.successResultOf(self.bindings.set_title("ws-1", "navigator"))
+        refusal = self.failureResultOf(resolve("Navigator"), errors.Refusal).value
+        self.assertEqual(refusal.code, "ambiguous")

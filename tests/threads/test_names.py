@@ -10,8 +10,17 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.errors import Refusal
 from pitelegram.store.rows import Binding
+from pitelegram.threads.naming import clean_name
 from pitelegram.threads.slots import PALETTE, first_free, fnv1a, pick_name
-from pitelegram.threads.titles import CONTROL_TITLE, clean, title_for
+from pitelegram.threads.titles import CONTROL_TITLE, MODES, TITLE_LIMIT, clean, title_for
+
+COMPONENTS = st.one_of(
+    st.sampled_from(
+        ["app", "App", "APP", "my-app", "my_app", "lib", "a", "app_a", "...", "ß", "ss"]
+    ),
+    st.sampled_from(["x" * 200, "x" * 200 + "y", "é" * 130, "漢" * 150, "🚀", "İ", "ŉ"]),
+    st.text(st.characters(exclude_characters="/\0"), min_size=1, max_size=12),
+)
 
 
 def binding(key: str = "spec-1", kind: str = "managed", **values: object) -> Binding:
@@ -71,32 +80,150 @@ class TitleTests(SynchronousTestCase):
         self.assertEqual(title_for("names", row), "Atlas")
         self.assertEqual(title_for("directory-snake", row), "my_proj_web")
         self.assertEqual(title_for("directory-title", row), "My Proj Web")
-        self.assertEqual(title_for("state", row), "🟢 Atlas")
-        self.assertEqual(title_for("state", row, busy=True), "⏳ Atlas")
         self.assertEqual(title_for("odd", row), "A")
+
+    def test_state(self) -> None:
+        """The mark tells whether it works; there is none before anybody knows."""
+        row = binding(slot="A", thread_name="Atlas", directory="/home/u/My-proj.Web")
+        titles = [title_for("state", row, busy=busy) for busy in (None, False, True)]
+        self.assertEqual(titles, ["my_proj_web", "🟢 my_proj_web", "⏳ my_proj_web"])
 
     def test_control(self) -> None:
         """The daemon's own Thread has one title in all modes."""
-        self.assertEqual(title_for("names", binding("daemon", "daemon")), CONTROL_TITLE)
+        row = binding("daemon", "daemon", manual_name="x", directory="/d")
+        self.assertEqual({title_for(mode, row) for mode in MODES}, {CONTROL_TITLE})
 
-    def test_twins(self) -> None:
-        """Equal directory names are told apart."""
-        one = binding("a", slot="A", directory="/x/app")
-        two = binding("b", slot="B", directory="/y/app")
-        self.assertEqual(title_for("directory-snake", two, [one, two]), "app_b")
-        self.assertEqual(title_for("directory-title", two, [one, two]), "App B")
-        self.assertEqual(title_for("directory-snake", two, [two]), "app")
+    def test_words(self) -> None:
+        """Words are letters, digits and marks of any script; capitals that stand alone stay."""
+        for name, snake, title in (
+            ("APIServer-v2", "apiserver_v2", "Apiserver V2"),
+            ("the API", "the_api", "The API"),
+            ("cafe\u0301", "café", "Café"),
+            ("हिन्दी परियोजना", "हिन्दी_परियोजना", "हिन्दी परियोजना"),
+            ("Straße", "straße", "Straße"),
+            ("проект_Х", "проект_х", "Проект Х"),
+            ("漢字", "漢字", "漢字"),
+        ):
+            row = binding(slot="A", directory=f"/home/u/{name}")
+            self.assertEqual(title_for("directory-snake", row), snake)
+            self.assertEqual(title_for("directory-title", row), title)
+
+    def test_equal_basenames(self) -> None:
+        """The shortest tail that tells them apart, and no longer one."""
+        rows = [
+            binding("a", slot="A", directory="/work/acme/app"),
+            binding("b", slot="B", directory="/work/Big-Co/app"),
+            binding("c", slot="C", directory="/work/big-co/lib"),
+            binding("d", slot="D", directory="/work/x/big-co/app"),
+        ]
+        titles = [title_for("directory-snake", row, rows) for row in rows]
+        self.assertEqual(titles, ["acme_app", "work_big_co_app", "lib", "x_big_co_app"])
+        titles = [title_for("directory-title", row, rows) for row in rows]
+        self.assertEqual(titles, ["Acme / App", "Work / Big Co / App", "Lib", "X / Big Co / App"])
+
+    def test_letters_where_a_directory_was_shared(self) -> None:
+        """Those that once shared a directory show their letters; their neighbours do not."""
+        one = binding("a", slot="A", directory="/x/app", suffixed=True)
+        two = binding("b", slot="B", directory="/x/app", suffixed=True)
+        three = binding("c", slot="C", directory="/x/lib")
+        rows = [one, two, three]
+        snakes = [title_for("directory-snake", row, rows) for row in rows]
+        self.assertEqual(snakes, ["app_a", "app_b", "lib"])
+        titles = [title_for("directory-title", row, rows) for row in rows]
+        self.assertEqual(titles, ["App A", "App B", "Lib"])
+        self.assertEqual(title_for("directory-snake", two, [two]), "app_b")
+
+    def test_labels_that_meet(self) -> None:
+        """No title is another's, also where one directory is called as another's label."""
+        rows = [
+            binding("a", slot="A", directory="/x/app", suffixed=True),
+            binding("b", slot="B", directory="/y/app_a"),
+            binding("c", slot="C", directory="/z/my-app"),
+            binding("d", slot="D", directory="/z/my_app"),
+        ]
+        titles = [title_for("directory-snake", row, rows) for row in rows]
+        self.assertEqual(len({each.casefold() for each in titles}), 4)
+        self.assertEqual(titles[2:], ["my_app_c", "my_app_d"])
 
     def test_nameless_directory(self) -> None:
-        """A directory without a usable name shows the letter."""
-        self.assertEqual(title_for("directory-snake", binding(slot="C", directory="/...")), "C")
+        """A directory without a usable name shows its parent's, or else the letter."""
+        self.assertEqual(title_for("directory-snake", binding(slot="C", directory="/a/...")), "a")
+        self.assertEqual(title_for("directory-snake", binding(slot="C", directory="/🚀")), "C")
         self.assertEqual(title_for("directory-snake", binding(slot="C")), "C")
 
-    @settings(max_examples=100, derandomize=True, deadline=None)
-    @given(st.text(max_size=300), st.sampled_from(["directory-snake", "directory-title"]))
-    def test_limit(self, name: str, mode: str) -> None:
-        """A title is never empty, has at most 128 characters, and Telegram would change nothing."""
-        row = binding("a", slot="A", directory="/x/" + name)
-        title = title_for(mode, row, [row, binding("b", slot="B", directory="/y/" + name)])
-        self.assertTrue(0 < len(title) <= 128)
-        self.assertEqual(title, clean(title))
+    def test_given_names(self) -> None:
+        """A name by /name is above every mode, what the user wrote himself above that."""
+        row = binding(slot="A", directory="/x", manual_name="Navigator")
+        self.assertEqual({title_for(mode, row, busy=True) for mode in MODES}, {"Navigator"})
+        named = binding(slot="A", directory="/x", manual_name="Navigator", user_title="Mine")
+        self.assertEqual({title_for(mode, named) for mode in MODES}, {"Mine"})
+
+    @settings(max_examples=300, derandomize=True, deadline=None)
+    @given(
+        st.lists(
+            st.tuples(
+                st.lists(COMPONENTS, min_size=1, max_size=4).map(
+                    lambda parts: "/" + "/".join(parts)
+                ),
+                st.booleans(),
+            ),
+            min_size=1,
+            max_size=8,
+        )
+    )
+    def test_distinct(self, places: list[tuple[str, bool]]) -> None:
+        """No two workers have one title; each has 1 to 128 characters that Telegram keeps as they are."""
+        rows = []
+        for number, (directory, suffixed) in enumerate(places):
+            shared = any(directory == other for other, _ in places[:number])
+            slot = ascii_uppercase[number]
+            rows.append(
+                binding(
+                    f"k{number}",
+                    slot=slot,
+                    thread_name=PALETTE[slot][0],
+                    directory=directory,
+                    suffixed=suffixed or shared,
+                )
+            )
+        for mode in MODES:
+            titles = [title_for(mode, row, rows, busy=True) for row in rows]
+            self.assertEqual(len({each.casefold() for each in titles}), len(rows), (mode, titles))
+            for title in titles:
+                self.assertTrue(0 < len(title) <= TITLE_LIMIT)
+                self.assertEqual(title, clean(title))
+
+
+class GivenNameTests(SynchronousTestCase):
+    """What /name takes."""
+
+    def test_cleaned(self) -> None:
+        """Blanks are one space, nothing invisible stays, 96 characters do."""
+        for text, kept in (
+            ("Navigator", "Navigator"),
+            ("  two \n\t words ", "two words"),
+            ("a\x00b\x1b[1m", "a b [1m"),
+            ("\u202eevil\u2066", "evil"),
+            ("👨‍👩‍👧 🏴\U000e0067\U000e0062\U000e007f", "👨‍👩‍👧 🏴\U000e0067\U000e0062\U000e007f"),
+            ("x" * 200, "x" * 96),
+            ("\ud800y", "y"),
+        ):
+            self.assertEqual(clean_name(text), kept)
+
+    def test_nothing_left(self) -> None:
+        """A name that nobody could see is refused."""
+        for text in (" ", "\n", "\u200b\u200d", "\ufe0f", "\ud800"):
+            error = self.assertRaises(Refusal, clean_name, text)
+            self.assertEqual(error.code, "invalid-name")
+
+    @settings(max_examples=300, derandomize=True, deadline=None)
+    @given(st.text(st.characters(), min_size=1, max_size=300))
+    def test_kept_as_it_is(self, given: str) -> None:
+        """What is kept would be kept as it is again, by us and by Telegram."""
+        try:
+            kept = clean_name(given)
+        except Refusal:
+            return
+        self.assertTrue(0 < len(kept) <= 96)
+        self.assertEqual((clean_name(kept), clean(kept)), (kept, kept))
+        kept.encode()

@@ -49,7 +49,9 @@ class RenameStormTests(ThreadsCase):
         )
         self.successResultOf(self.delivery.startService())
         self.addCleanup(self.delivery.stopService)
-        titler = Titler(self.clock, self.threads, lambda: dict.fromkeys(self.keys, False))
+        titler = Titler(
+            self.clock, self.threads, self.threads.budget, lambda: dict.fromkeys(self.keys, False)
+        )
         titler.startService()
         self.addCleanup(titler.stopService)
         self.forbidden_until = 0.0
