@@ -1,0 +1,1 @@
+"""The menus of a worker's Thread as data: views in, screens out."""
