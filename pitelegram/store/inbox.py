@@ -14,6 +14,7 @@ from pitelegram.errors import StoreError
 from pitelegram.kernel.jsonio import dumps, loads
 from pitelegram.store.database import Database
 from pitelegram.store.facts import Facts
+from pitelegram.store.ledgers import Ledgers
 from pitelegram.store.rows import SPREAD, InboxRow
 from pitelegram.store.worker_interfaces import IInbox
 
@@ -26,6 +27,9 @@ _LIVE = ("admitted", "joined", "held", "handed", "uncertain")
 _OVER = ("settled", "skipped")
 _OPEN = "state IN ('admitted', 'joined', 'held', 'handed', 'uncertain')"
 
+_WAITING = "state IN ('admitted', 'held')"
+_ABOUT_ANOTHER = "kind IN ('message_reaction', 'edited_message')"
+
 _HOUR_MS = 3_600_000
 CONFIRMED_KEPT_MS = 48 * _HOUR_MS
 LEDGER_KEPT_MS = 8 * 24 * _HOUR_MS
@@ -35,7 +39,7 @@ Answers = Sequence[dict[str, Any]]
 
 @implementer(IInbox)
 @attrs.define(eq=False)
-class Inbox(Facts):
+class Inbox(Facts, Ledgers):
     """See L{IInbox}.
 
     @param database: the worker's store.
@@ -104,6 +108,15 @@ class Inbox(Facts):
         )
         return _row(rows[0]) if rows else None
 
+    def undecided(self) -> list[tuple[int, int]]:
+        """Return C{(chat_id, message_id)} of messages with an edit or reaction that is not done."""
+        rows = self._database.read(
+            "SELECT DISTINCT chat_id, message_id FROM inbox INDEXED BY inbox_live"
+            f" WHERE state = 'admitted' AND {_OPEN} AND {_ABOUT_ANOTHER}"
+            " AND chat_id IS NOT NULL AND message_id IS NOT NULL"
+        )
+        return [(row["chat_id"], row["message_id"]) for row in rows]
+
     def members(self, head: int) -> list[InboxRow]:
         """Return the rows that are part of another row's prompt, oldest first."""
         found = self._database.read(
@@ -131,6 +144,8 @@ class Inbox(Facts):
     ) -> Deferred[None]:
         """The first row is C{held} with a prompt made of all; the others are C{joined} to it.
 
+        What the operator asked for one of them, its lane or that it be skipped, holds for all.
+
         @raise StoreError: one of them was handed or is over; nothing is changed then.
         """
         head, *others = seqs
@@ -144,6 +159,7 @@ class Inbox(Facts):
                 held,
             ).rowcount
             for member in joined:
+                _inherit(connection, head, member[1])
                 changed += connection.execute(
                     "UPDATE inbox SET state = 'joined', head = ?, prompt = NULL, content = NULL"
                     " WHERE seq = ? AND (state IN ('admitted', 'held')"
@@ -163,22 +179,22 @@ class Inbox(Facts):
         return self._change("body = ?", "state IN ('admitted', 'joined', 'held')", (body, seq))
 
     def move(self, seq: int, lane: str) -> Deferred[None]:
-        """A C{held} row goes behind everything that is in that lane.
+        """A row that was not handed goes behind everything that is in that lane.
 
-        @raise StoreError: it is not held.
+        @raise StoreError: it was handed, is over, or is part of another's prompt.
         """
         return self._change(
             f"lane = ?, place = 1 + (SELECT max(coalesce(place, seq * {SPREAD})) FROM inbox)",
-            "state = 'held'",
+            _WAITING,
             (lane, seq),
         )
 
     def mark(self, seq: int, skip: bool) -> Deferred[None]:
-        """A C{held} row is to be dropped, or not, when its turn comes; it keeps its place.
+        """A row that was not handed is to be dropped, or not, at its turn; it keeps its place.
 
-        @raise StoreError: it is not held.
+        @raise StoreError: it was handed, is over, or is part of another's prompt.
         """
-        return self._change("skip = ?", "state = 'held'", (int(skip), seq))
+        return self._change("skip = ?", _WAITING, (int(skip), seq))
 
     def hand(
         self,
@@ -263,43 +279,6 @@ class Inbox(Facts):
 
         return self._database.write("forget answer", work)
 
-    def ledger(self, request_id: str) -> dict[str, Any] | None:
-        """Return C{fingerprint}, C{state}, C{result} (parsed or None)."""
-        rows = self._database.read(
-            "SELECT fingerprint, state, result FROM ledger WHERE request_id = ?", (request_id,)
-        )
-        if not rows:
-            return None
-        result = rows[0]["result"]
-        return {**dict(rows[0]), "result": None if result is None else loads(result)}
-
-    def ledger_start(self, request_id: str, fingerprint: str) -> Deferred[None]:
-        """Committed before the command is executed.
-
-        @raise StoreError: the id is known.
-        """
-        row = (request_id, fingerprint, self._database.now_ms())
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "INSERT INTO ledger (request_id, fingerprint, state, at_ms)"
-                " VALUES (?, ?, 'started', ?)",
-                row,
-            )
-
-        return self._database.write("ledger start", work)
-
-    def ledger_finish(self, request_id: str, result: dict[str, Any]) -> Deferred[None]:
-        """Keep the result of a command."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "UPDATE ledger SET state = 'finished', result = ? WHERE request_id = ?",
-                (dumps(result), request_id),
-            )
-
-        return self._database.write("ledger finish", work)
-
     def forget(self, now_ms: int) -> Deferred[int]:
         """Retention; fires with how many rows went.
 
@@ -349,6 +328,17 @@ class Inbox(Facts):
                 raise StoreError("this inbox row is not in a state for that")
 
         return self._database.write("change inbox", work)
+
+
+def _inherit(connection: sqlite3.Connection, head: int, member: int) -> None:
+    """A member that is not joined yet gives its lane and its mark to the head."""
+    connection.execute(
+        "UPDATE inbox SET (lane, place, skip) = (SELECT m.lane, coalesce(m.place, inbox.place),"
+        " max(m.skip, inbox.skip) FROM inbox AS m WHERE m.seq = ?) WHERE seq = ? AND lane = 'normal'"
+        " AND EXISTS (SELECT 1 FROM inbox WHERE seq = ? AND state <> 'joined'"
+        " AND (lane = 'priority' OR skip))",
+        (member, head, member),
+    )
 
 
 def _row(row: sqlite3.Row) -> InboxRow:

@@ -39,6 +39,9 @@ class IInbox(Interface):
     def by_message(chat_id: int, message_id: int) -> InboxRow | None:
         """The row of a message (not of its edits, presses or reactions), whatever became of it."""
 
+    def undecided() -> list[tuple[int, int]]:
+        """C{(chat_id, message_id)} of messages with an edit or a reaction that is not done yet."""
+
     def members(head: int) -> list[InboxRow]:
         """The rows that are part of another row's prompt, oldest first."""
 
@@ -48,16 +51,19 @@ class IInbox(Interface):
         """C{held} with its prompt text; None leaves content or lane as they are."""
 
     def hold_group(seqs: Sequence[int], prompt: str, content: dict[str, Any]) -> Deferred[None]:
-        """The first is C{held} with a prompt made of all of them; the others are C{joined} to it."""
+        """The first is C{held} with a prompt made of all of them; the others are C{joined} to it.
+
+        What the operator asked for one of them, its lane or that it be skipped, holds for all.
+        """
 
     def change_body(seq: int, body: bytes) -> Deferred[None]:
         """A message was edited before its prompt was handed."""
 
     def move(seq: int, lane: str) -> Deferred[None]:
-        """A C{held} row goes behind everything that is in that lane."""
+        """A C{held} or C{admitted} row goes behind everything that is in that lane."""
 
     def mark(seq: int, skip: bool) -> Deferred[None]:
-        """A C{held} row is to be dropped, or not, when its turn comes; it keeps its place."""
+        """A C{held} or C{admitted} row is dropped, or not, at its turn; it keeps its place."""
 
     def hand(
         seq: int,

@@ -109,6 +109,36 @@ class InboxContract(StoreContract):
         await self.refused(inbox.move(third, "normal"))
         await self.refused(inbox.mark(third, True))
 
+    async def test_group_inherits(self) -> None:
+        """What was asked for one message while they were being gathered holds for the prompt."""
+        inbox = await self.inbox()
+        for number, name in enumerate("abcd"):
+            await inbox.admit(name, "telegram", "message", b"{}", None, number, 7, None, number)
+        first, second, third, fourth = (row.seq for row in inbox.rows("admitted"))
+        await inbox.move(second, "priority")
+        await inbox.hold_group([first, second], "a b", {})
+        await inbox.mark(fourth, True)
+        await inbox.hold_group([third, fourth], "c d", {})
+        held = {row.seq: (row.lane, row.skip) for row in inbox.rows("held")}
+        assert held == {first: ("priority", False), third: ("normal", True)}
+        await inbox.move(first, "normal")
+        await inbox.mark(third, False)
+        await inbox.hold_group([first, second], "a b, edited", {})
+        await inbox.hold_group([third, fourth], "c d, edited", {})
+        held = {row.seq: (row.lane, row.skip) for row in inbox.rows("held")}
+        assert held == {first: ("normal", False), third: ("normal", False)}
+
+    async def test_undecided(self) -> None:
+        """Edits and reactions that are admitted name their messages; other rows do not."""
+        inbox = await self.inbox()
+        kinds = ("message", "edited_message", "message_reaction", "message_reaction", "message")
+        for number, kind in enumerate(kinds):
+            await inbox.admit(f"d{number}", "telegram", kind, b"{}", None, number, 7, None, number)
+        await inbox.admit("e", "telegram", "message_reaction", b"{}", None, 9, None, None, None)
+        assert sorted(inbox.undecided()) == [(7, 1), (7, 2), (7, 3)]
+        await inbox.settle([row.seq for row in inbox.rows("admitted")])
+        assert inbox.undecided() == []
+
     async def test_settle_with_answers(self) -> None:
         """Rows and answers are committed together; the answers come out in order."""
         inbox = await self.inbox("a", "b", "c")

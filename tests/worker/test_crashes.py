@@ -15,7 +15,9 @@ from pitelegram.store.inbox import Inbox
 from pitelegram.testing.pihost import FakePiHost
 from pitelegram.testing.worker import WorkerRig
 
-READS = frozenset({"row", "rows", "answers", "ledger", "get_meta"})
+READS = frozenset(
+    {"row", "rows", "by_message", "members", "undecided", "answers", "ledger", "get_meta"}
+)
 
 
 class WritingPi(FakePiHost):
