@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ from pitelegram.routing.interfaces import (
     IRegistryObserver,
 )
 from pitelegram.routing.places import Places
+from pitelegram.routing.workspaces import Workspaces
 from pitelegram.store.interfaces import IBindings
 from pitelegram.store.rows import Binding
 from pitelegram.targets import TelegramTarget
@@ -38,11 +40,16 @@ CLAIM_PATIENCE = 3.0
 
 LOOK_SECONDS = 0.1
 
+UNAVAILABLE = "workspace-binding-unavailable"
+
 
 @implementer(IFollower)
 @attrs.define(eq=False, kw_only=True)
 class Follower:
-    """See L{IFollower}."""
+    """See L{IFollower}.
+
+    @ivar serial: what its registration and its end are serialised by.
+    """
 
     binding_key: str
     kind: str
@@ -53,6 +60,7 @@ class Follower:
     instance_id: str
     birth: ProcessBirth
     link: IFollowerLink
+    serial: str
     state: dict[str, Any] = attrs.field(factory=dict)
     last_heard: float
     ready: bool = False
@@ -82,7 +90,12 @@ class Registry:
     _by_link: dict[IFollowerLink, Follower] = attrs.field(factory=dict, init=False)
     _observers: list[IRegistryObserver] = attrs.field(factory=list, init=False)
     _serial: KeyedLock = attrs.field(factory=KeyedLock, init=False)
+    _workspaces: Workspaces = attrs.field(init=False)
     _log = Logger()
+
+    @_workspaces.default
+    def _find_workspaces(self) -> Workspaces:
+        return Workspaces(self._bindings)
 
     # --- views -------------------------------------------------------------------------------
 
@@ -161,7 +174,10 @@ class Registry:
             each for each in self.followers() if is_rival(claim, binding_key, registration, each)
         ]
         check_replacement(claim, registration, link, rivals)
-        if not restore:
+        await self._unclaimed(binding_key)
+        if restore:
+            await self._restored(binding_key)
+        else:
             await self._ensure(binding_key, claim)
         follower = self._new_follower(link, registration, claim, binding_key)
         await self._bindings.record_worker(
@@ -198,30 +214,40 @@ class Registry:
                 follower.link.abort()
             self._remove(follower)
 
-    async def _ensure(self, binding_key: str, claim: Claim) -> None:
+    async def _unclaimed(self, binding_key: str) -> None:
+        """Wait for the deletion of its Thread to end, if there is one."""
         for _ in range(int(CLAIM_PATIENCE / LOOK_SECONDS)):
             if not self._claimed(binding_key):
                 break
             await sleep(self._clock, LOOK_SECONDS)
+
+    async def _ensure(self, binding_key: str, claim: Claim) -> None:
         try:
             await self._threads.ensure(binding_key, claim.kind, claim.directory)
         except Refusal as refusal:
             raise BusBadRequest(str(refusal)) from None
 
+    async def _restored(self, binding_key: str) -> None:
+        """Nothing is made for who only comes back: its Thread must be there.
+
+        @raise Refusal: C{workspace-binding-unavailable}.
+        """
+        binding = self._bindings.get(binding_key)
+        if binding is None or binding.target is None or self._claimed(binding_key):
+            raise Refusal(UNAVAILABLE, "this directory has no Thread to come back to")
+        await self._threads.living(binding_key)
+
     def _workspace(self, claim: Claim, registration: dict[str, Any], restore: bool) -> str:
-        """Find the binding of an attached worker's directory, or a new one."""
-        for binding in self._bindings.list():
-            if binding.kind != "attached" or binding.directory != claim.directory:
-                continue
-            live = self.live(binding.binding_key)
-            if live is None or is_rival(claim, "", registration, live):
-                if not restore or binding.target is not None:
-                    return binding.binding_key
-        if restore:
-            raise Refusal(
-                "workspace-binding-unavailable", "this directory has no Thread to come back to"
-            )
-        return f"ws-{self._random_bytes(8).hex()}"
+        """Find the binding of an attached worker, or a new one."""
+
+        def is_free(binding_key: str) -> bool:
+            live = self.live(binding_key)
+            return live is None or is_rival(claim, "", registration, live)
+
+        found = self._workspaces.find(claim.directory, registration, restore, is_free)
+        if found is None and restore:
+            raise Refusal(UNAVAILABLE, "this directory has no Thread to come back to")
+        return found or f"ws-{self._random_bytes(8).hex()}"
 
     def _new_follower(
         self,
@@ -246,6 +272,7 @@ class Registry:
             instance_id=registration["instanceId"],
             birth=birth,
             link=link,
+            serial=claim.directory,
             last_heard=self._clock.seconds(),
         )
 
@@ -274,7 +301,11 @@ class Registry:
         """Note a state; the first one makes the follower ready.  Returns the roster."""
         follower, state = self.of_link(link), without_stable_keys(state)
         follower.last_heard = self._clock.seconds()
-        changed, follower.state = state != follower.state, state
+        changed = state != follower.state
+        moved = any(state.get(each) != follower.state.get(each) for each in ("cwd", "piReady"))
+        follower.state = state
+        if moved:
+            self._follow_directory(follower, state)
         if not follower.ready:
             follower.ready = True
             self._tell("registered", follower)
@@ -288,15 +319,26 @@ class Registry:
             "epoch": self.epoch,
         }
 
+    def _follow_directory(self, follower: Follower, state: dict[str, Any]) -> None:
+        """Its session may be one of another project: the Thread stays, the binding follows.
+
+        Before Pi is up nothing is known of its session.
+        """
+        cwd = state.get("cwd")
+        if state.get("piReady") is False or not isinstance(cwd, str) or not is_directory(cwd):
+            return
+        directory = os.path.realpath(cwd)
+        binding = self._places.get(follower.binding_key)
+        if binding is not None and binding.directory != directory:
+            moving = self._threads.moved(follower.binding_key, directory)
+            spawn(self._log, "following a worker to another directory", moving)
+
     @deferred
     async def disconnect(
         self, link: IFollowerLink, reason: str, delete_thread: bool
     ) -> dict[str, Any]:
         """A follower leaves by itself.  Its Thread stays."""
-        follower = self.of_link(link)
-        binding = self._places.get(follower.binding_key)
-        key = binding.directory if binding is not None else follower.binding_key
-        return await self._serial.run(key, lambda: self._leave(link))
+        return await self._serial.run(self.of_link(link).serial, lambda: self._leave(link))
 
     @deferred
     async def _leave(self, link: IFollowerLink) -> dict[str, Any]:
@@ -324,6 +366,15 @@ class Registry:
                 self._log.failure("an observer of registrations failed")
 
 
+def is_directory(cwd: str) -> bool:
+    """Whether a text may be the path of a directory; it need not be there (any more)."""
+    try:
+        length = len(cwd.encode())
+    except UnicodeEncodeError:
+        return False
+    return os.path.isabs(cwd) and "\0" not in cwd and length <= 4096
+
+
 def _json(target: TelegramTarget | None) -> dict[str, int] | None:
     return None if target is None else target.as_json()
 
@@ -333,4 +384,5 @@ def _names(binding: Binding | None) -> dict[str, str | None]:
         "slot": None if binding is None else binding.slot,
         "threadName": None if binding is None else binding.thread_name,
         "displayTitle": None if binding is None else binding.title,
+        "manualName": None if binding is None else binding.manual_name,
     }

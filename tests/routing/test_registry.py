@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -278,6 +279,171 @@ class AttachedTests(RegistryCase):
         self.places.forget()
         answer = self.successResultOf(self.registry.register(self.attached(), registration, True))
         self.assertEqual((answer["bindingKey"], answer["target"]["threadId"]), (key, 70))
+
+
+class WorkspaceTests(RegistryCase):
+    """Bindings of exact directories, as C{04-bus} and the acceptance list have them."""
+
+    def setUp(self) -> None:
+        """Threads follow by the test's word."""
+        super().setUp()
+        self.births = count(100)
+
+    def come(self, cwd: str, **changes: Any) -> tuple[FakeLink, dict[str, Any]]:
+        """Another process registers."""
+        link = self.attached()
+        changes.setdefault("processBirthId", f"{next(self.births)}:start:1")
+        return link, self.attach(link, cwd=cwd, **changes)
+
+    def restore(self, cwd: str, **changes: Any) -> Any:
+        """Another process wants to come back."""
+        changes.setdefault("processBirthId", f"{next(self.births)}:start:1")
+        registration = a_registration(kind="attached", ownerId=None, cwd=cwd, **changes)
+        return self.registry.register(self.attached(), registration, True)
+
+    def unavailable(self, restoring: Any) -> None:
+        """There is nothing to come back to, and nothing was made."""
+        before = [each.binding_key for each in self.bindings.list()]
+        refusal = self.failureResultOf(restoring, errors.Refusal).value
+        self.assertEqual(refusal.code, "workspace-binding-unavailable")
+        self.assertEqual([each.binding_key for each in self.bindings.list()], before)
+
+    def test_exact_directory(self) -> None:
+        """A directory below, above or with the same name elsewhere is another workspace."""
+        link, answer = self.come("/x/app")
+        self.give(answer["bindingKey"], 70)
+        link.cut()
+        for other in ("/x", "/x/app/sub", "/y/app", "/x/App"):
+            self.unavailable(self.restore(other))
+        back = self.successResultOf(self.restore("/x/app/../app/"))
+        self.assertEqual(back["bindingKey"], answer["bindingKey"])
+
+    def test_the_living_are_not_restored(self) -> None:
+        """A second process cannot come back to what the first one has."""
+        _, answer = self.come("/x", profileKey="p1")
+        self.give(answer["bindingKey"], 70)
+        self.unavailable(self.restore("/x", profileKey="p2"))
+
+    def test_second_process_comes_back_to_its_own(self) -> None:
+        """Two of one directory find their own bindings again, in whatever order they come."""
+        first, one = self.come("/x", profileKey="p1", pid=51)
+        second, two = self.come("/x", profileKey="p2", pid=52)
+        self.assertNotEqual(one["bindingKey"], two["bindingKey"])
+        self.give(one["bindingKey"], 70)
+        self.give(two["bindingKey"], 71)
+        first.cut()
+        second.cut()
+        again = self.successResultOf(
+            self.restore("/x", previousInstanceId=two["instanceId"], instanceId="7:7")
+        )
+        self.assertEqual(again["bindingKey"], two["bindingKey"])
+        other = self.successResultOf(self.restore("/x", instanceId="8:8"))
+        self.assertEqual(other["bindingKey"], one["bindingKey"])
+
+    def test_remembered_target_and_letter(self) -> None:
+        """Where no instance is remembered, the Thread or the letter tells which one it was."""
+        first, one = self.come("/x", profileKey="p1")
+        second, two = self.come("/x", profileKey="p2")
+        for answer, slot, thread in ((one, "C", 70), (two, "D", 71)):
+            self.successResultOf(self.bindings.assign_slot(answer["bindingKey"], slot, slot * 2))
+            self.give(answer["bindingKey"], thread)
+        first.cut()
+        second.cut()
+        for named in ({"target": {"chatId": OWNER, "threadId": 71}}, {"slot": "D"}):
+            back = self.successResultOf(self.restore("/x", **named))
+            self.assertEqual(back["bindingKey"], two["bindingKey"])
+            self.registry.live(two["bindingKey"]).link.cut()  # type: ignore[union-attr]
+
+    def test_process_that_moved(self) -> None:
+        """A process whose session went to another directory keeps its binding over a reconnect."""
+        link, answer = self.come("/x", processBirthId="5:start:5")
+        key = answer["bindingKey"]
+        self.registry.heartbeat(link, {"cwd": "/y"})
+        self.assertEqual(self.bindings.get(key).directory, "/y")  # type: ignore[union-attr]
+        link.cut()
+        _, again = self.come("/x", processBirthId="5:start:5")
+        self.assertEqual(again["bindingKey"], key)
+        _, other = self.come("/x")
+        self.assertNotEqual(other["bindingKey"], key)
+
+    def test_deleted_meanwhile(self) -> None:
+        """A Thread that is being deleted is not given back; who waits for the end hears the truth."""
+        link, answer = self.come("/x")
+        key = answer["bindingKey"]
+        self.give(key, 70)
+        link.cut()
+        claimed = {key}
+        self.registry._claimed = lambda binding_key: binding_key in claimed
+        restoring = self.restore("/x")
+        self.assertNoResult(restoring)
+        self.successResultOf(self.bindings.clear_target(key, (OWNER, 70)))
+        claimed.clear()
+        self.clock.advance(0.1)
+        self.unavailable(restoring)
+
+    def test_managed_restores_too(self) -> None:
+        """A managed worker may ask for no more than it had, like everybody."""
+        answer = self.successResultOf(
+            self.registry.register(self.link(), a_registration(ownerId=None), True)
+        )
+        self.assertEqual(answer["target"], {"chatId": OWNER, "threadId": 11})
+        self.successResultOf(self.bindings.clear_target("spec-b", (OWNER, 12)))
+        registration = a_registration(ownerId=None, instanceId="8:8")
+        self.unavailable(self.registry.register(self.link("b"), registration, True))
+
+
+class DirectoryTests(RegistryCase):
+    """Sessions of other projects."""
+
+    def directory(self) -> str | None:
+        """Where alpha works, as the store has it."""
+        binding = self.bindings.get(ALPHA)
+        assert binding is not None
+        return binding.directory
+
+    def test_there_and_back(self) -> None:
+        """The binding follows; slot, Thread, generation and worker stay."""
+        self.successResultOf(self.bindings.assign_slot(ALPHA, "B", "Fox"))
+        link = self.follow()
+        before = self.registry.live(ALPHA)
+        for cwd in ("/elsewhere/site", f"/projects/{ALPHA}"):
+            self.registry.heartbeat(link, {"activity": "idle", "cwd": cwd})
+            self.places.forget()
+            self.assertEqual(self.directory(), cwd)
+            binding = self.bindings.get(ALPHA)
+            assert binding is not None
+            self.assertEqual((binding.slot, binding.thread_id), ("B", 11))
+            self.assertIs(self.registry.live(ALPHA), before)
+        self.assertEqual(link.targets, [])
+
+    def test_not_before_pi_is_up(self) -> None:
+        """What a worker says before it knows its session moves nothing."""
+        link = self.follow()
+        state = {"activity": "idle", "cwd": "/elsewhere", "piReady": False}
+        self.registry.heartbeat(link, state)
+        self.assertEqual(self.directory(), f"/projects/{ALPHA}")
+        self.registry.heartbeat(link, {**state, "piReady": True})
+        self.assertEqual(self.directory(), "/elsewhere")
+
+    def test_nonsense(self) -> None:
+        """What is no path changes nothing."""
+        link = self.follow()
+        for cwd in (None, 5, "", "relative", "/a\0b", "/\udcff", "/" + "x" * 5000, ["/a"]):
+            self.registry.heartbeat(link, {"cwd": cwd})
+        self.assertEqual(self.directory(), f"/projects/{ALPHA}")
+
+    def test_end_waits_for_registration(self) -> None:
+        """A worker that moved still ends in its turn, as its registration began."""
+        link = self.follow()
+        self.registry.heartbeat(link, {"cwd": "/elsewhere"})
+        outcome = self.successResultOf(self.registry.disconnect(link, "quit", False))
+        self.assertEqual(outcome, {"thread": "kept"})
+
+    def test_given_name_is_answered(self) -> None:
+        """A registration hears the name that its Thread was given."""
+        self.successResultOf(self.bindings.set_manual_name(ALPHA, (OWNER, 11), "Nav", "Nav"))
+        answer = self.register(self.link())
+        self.assertEqual((answer["manualName"], answer["displayTitle"]), ("Nav", "Nav"))
 
 
 class LifeTests(RegistryCase):
