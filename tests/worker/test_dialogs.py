@@ -94,6 +94,7 @@ class Answered(DialogCase):
         self.ask("d2", "confirm")
         self.rig.press(self.button(CANCEL_LABEL), self.message_ids()[0])
         self.assertEqual(self.answers, [("d1", {"confirmed": False}), ("d2", CANCELLED)])
+        self.assertEqual(CANCEL_LABEL, "✖️ Cancel")
         self.ended_as(words.CANCELLED)
 
     def test_failing_toast_and_edit(self) -> None:

@@ -62,12 +62,14 @@ class NotFound(DialogCase):
 
     def test_moved_during_a_rate_limit(self) -> None:
         """What waits to be sent into the old Thread does not come into the new one as well."""
-        self.started()
-        self.rig.link.api_results = [Refusal("rate-limited", "x", retryAfter=5)]
-        self.ask()
-        self.rig.parts.follower.replace_target(NEW, None, "recreated")
-        self.rig.run(20)
-        self.assertEqual(self.threads(), [THREAD, THREAD + 1])
+        for answer in ({"message_id": 9}, Deferred()):
+            self.started()
+            self.rig.link.api_results = [Refusal("rate-limited", "x", retryAfter=5), answer]
+            self.ask()
+            self.rig.parts.follower.replace_target(NEW, None, "recreated")
+            self.rig.run(20)
+            self.assertEqual(self.threads(), [THREAD, THREAD + 1])
+            self.rig.crash()
 
     def test_never_found(self) -> None:
         """When its time is over it is cancelled with a line; Pi does not wait for ever."""
