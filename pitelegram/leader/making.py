@@ -22,10 +22,12 @@ from pitelegram.panel.panel import Panel
 from pitelegram.panel.switches import CleanupSwitches
 from pitelegram.panel.titlemodes import TitleModes
 from pitelegram.routing.admission import Admission
-from pitelegram.routing.busleader import BusLeader
+from pitelegram.routing.busleader import DOWNLOAD_LIMIT, BusLeader
 from pitelegram.routing.credentials import Credentials
+from pitelegram.routing.desk import Desk
 from pitelegram.routing.inactivity import Inactivity
 from pitelegram.routing.pairing import Pairing
+from pitelegram.routing.preferences import WorkerSettings
 from pitelegram.routing.registry import Registry
 from pitelegram.routing.router import Router
 from pitelegram.routing.witness import Witness
@@ -241,6 +243,24 @@ def make_panel(leader: LeaderService, status: IStatusSource) -> Panel:
     )
 
 
+def make_desk(leader: LeaderService) -> Desk:
+    """Make what asks the operator about messages that belong to nobody."""
+    ground = leader.ground
+    return Desk(
+        store=leader.stores.choosers,
+        journal=leader.journal,
+        bindings=leader.bindings,
+        registry=leader.registry,
+        threads=leader.threads,
+        api=ground.api,
+        gate=leader.gate,
+        notices=leader.delivery.notices,
+        clock=ground.reactor,
+        now_ms=ground.database.now_ms,
+        fresh_id=lambda: ground.random_bytes(8).hex(),
+    )
+
+
 def make_router(leader: LeaderService) -> Router:
     """Make the router."""
     ground = leader.ground
@@ -257,6 +277,7 @@ def make_router(leader: LeaderService) -> Router:
         leader.reply,
         ground.reactor,
         ground.database.now_ms,
+        leader.desk,
     )
 
 

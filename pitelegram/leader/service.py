@@ -109,6 +109,7 @@ class LeaderService(AsyncMultiService):
         self.janitor = making.make_janitor(self, switches)
         self.supervisor = self.workers.supervisor = make_supervisor(self)
         self.panel = making.make_panel(self, status)
+        self.desk = making.make_desk(self)
         self.router = making.make_router(self)
         self.admission = making.make_admission(self)
         self.poll = making.make_poll(self)

@@ -6,6 +6,7 @@ import attrs
 
 from pitelegram.store.attachments import Attachments
 from pitelegram.store.bindings import Bindings
+from pitelegram.store.choosers import Choosers
 from pitelegram.store.cleanups import Cleanups
 from pitelegram.store.database import Database
 from pitelegram.store.journal import Journal
@@ -27,6 +28,7 @@ class Stores:
     cleanups: Cleanups
     attachments: Attachments
     pickers: Pickers
+    choosers: Choosers
 
     @classmethod
     def of(cls, database: Database) -> Stores:
@@ -40,5 +42,6 @@ class Stores:
             "cleanups": Cleanups,
             "attachments": Attachments,
             "pickers": Pickers,
+            "choosers": Choosers,
         }
         return cls(**{name: kind(database) for name, kind in kinds.items()})

@@ -29,6 +29,7 @@ class Absence:
 
     @param freed: called with an entry that is pinned to nobody any more.
     @param admitted: called with an entry that the worker's inbox has.
+    @param is_guest: whether a row goes to that worker only because the operator has chosen so.
     @param resume: called with a lane whose worker came back while its rows were looked up.
     """
 
@@ -41,6 +42,7 @@ class Absence:
     _freed: Callable[[Entry], None]
     _admitted: Callable[[Entry], None]
     _resume: Callable[[Lane], None]
+    _is_guest: Callable[[int], bool]
     _timers: dict[str, IDelayedCall] = attrs.field(factory=dict, init=False)
     _probing: set[str] = attrs.field(factory=set, init=False)
     _log = Logger()
@@ -116,6 +118,11 @@ class Absence:
         key = lane.destination.key
         if key in self._probing or self._expectation.is_expected(key):
             return
+        for entry in [e for e in lane.waiting if e.recipient is None and self._is_guest(e.seq)]:
+            # Nobody has it, and nobody is expected: it may be chosen for again.
+            lane.waiting.remove(entry)
+            entry.held, entry.waiting_since = False, None
+            self._freed(entry)
         if any(entry.recipient is not None for entry in lane.waiting):
             self._probing.add(key)
             spawn(self._log, "looking into a worker's inbox", self._probe_all(lane))

@@ -14,6 +14,7 @@ from pitelegram.targets import TelegramTarget
 
 DAEMON = "daemon"
 NOBODY = "nobody"
+CHOOSER = "chooser"
 WORKER = "worker"
 
 
@@ -68,9 +69,10 @@ class Entry:
 
 @attrs.frozen
 class Destination:
-    """Where a row goes: the daemon itself, a binding, or nobody's Thread.
+    """Where a row goes: the daemon itself, a binding, nobody's Thread, or the operator's choice.
 
-    @ivar key: a binding key for L{WORKER}, else the target's key.
+    @ivar key: a binding key for L{WORKER}, else the target's key; for the choice about one command
+        also the C{seq} of its row.
     """
 
     kind: str

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 from twisted.logger import Logger
 
+from pitelegram.routing.choosing import Choosing
 from pitelegram.routing.interfaces import IDaemonTarget
 from pitelegram.routing.lanes import DAEMON, NOBODY, WORKER, Destination, Entry
 from pitelegram.routing.owners import MessageOwners
@@ -17,20 +18,29 @@ from pitelegram.targets import TelegramTarget
 
 @attrs.define(eq=False)
 class Resolver:
-    """Answers for each row, in this order: its pin; the daemon; the owner of the message that an edit,
-    a button or a reaction belongs to; the binding of the target; nobody.
+    """Answers for each row, in this order: its pin; what was chosen for it; the daemon; the owner of
+    the message that an edit, a button or a reaction belongs to; the binding of the target; the
+    operator's choice; nobody.
     """
 
     _places: Places
     _owners: MessageOwners
     _daemon: IDaemonTarget
+    _choosing: Choosing
     _log = Logger()
 
     def resolve(self, entry: Entry) -> Destination:
         """Return where C{entry} goes now."""
         if entry.recipient is not None:
             return Destination(WORKER, entry.recipient)
-        return self.resolve_row(entry.row, entry.update())
+        kept = self._choosing.kept(entry)
+        if kept is not None:
+            return kept
+        update = entry.update()
+        found = self.resolve_row(entry.row, update)
+        if found.kind != NOBODY or self._places.owner_of(entry.row.target) is not None:
+            return found
+        return self._choosing.destination(entry.row, update) or found
 
     def resolve_row(self, row: JournalRow | Incoming, update: dict[str, Any]) -> Destination:
         """Return where an update goes that is pinned to nobody."""

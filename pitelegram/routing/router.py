@@ -16,6 +16,7 @@ from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.routing.absence import Absence
 from pitelegram.routing.carrier import Carrier, Outcome
 from pitelegram.routing.confirming import Confirmations
+from pitelegram.routing.desk import DaemonTargets, Desk
 from pitelegram.routing.interfaces import (
     IDaemonTarget,
     IExpectation,
@@ -26,7 +27,7 @@ from pitelegram.routing.interfaces import (
     IRegistryObserver,
     IRouter,
 )
-from pitelegram.routing.lanes import DAEMON, WORKER, Destination, Entry, Lane
+from pitelegram.routing.lanes import CHOOSER, DAEMON, WORKER, Destination, Entry, Lane
 from pitelegram.routing.nobody import Nobody
 from pitelegram.routing.owners import MessageOwners
 from pitelegram.routing.places import Places
@@ -48,6 +49,7 @@ class Router(Service):
     @param owners: shared likewise.
     @param reply: sends a short best-effort text to a target that belongs to nobody.
     @param now_ms: wall clock, as the store's.
+    @param desk: asks the operator about rows that belong to nobody.
     """
 
     journal: IJournal
@@ -62,6 +64,7 @@ class Router(Service):
     reply: Callable[[TelegramTarget, str], Deferred[Any]]
     clock: IReactorTime
     now_ms: Callable[[], int]
+    desk: Desk
     _lanes: dict[Destination, Lane] = attrs.field(factory=dict, init=False)
     _known: set[int] = attrs.field(factory=set, init=False)
     _pumping: set[Destination] = attrs.field(factory=set, init=False)
@@ -70,7 +73,10 @@ class Router(Service):
 
     def __attrs_post_init__(self) -> None:
         """Make the parts."""
-        self._resolver = Resolver(self.places, self.owners, self.daemon)
+        self._choosing = self.desk.choosing
+        self._choosing.place, self._choosing.forget = self._place_again, self._forget
+        self.daemon = DaemonTargets(self.daemon, self.desk)
+        self._resolver = Resolver(self.places, self.owners, self.daemon, self._choosing)
         self._nobody = Nobody(self.bindings, self.reply, self.clock)
         self._carrier = Carrier(
             self.journal, self.owners, self.clock, self.now_ms, self._failed, self._settled
@@ -85,9 +91,10 @@ class Router(Service):
             self.probe,
             self.notices,
             self.clock,
-            self._come_back,
+            self._freed,
             self._finish,
             self._pump,
+            self._choosing.is_guest,
         )
 
     # --- service -----------------------------------------------------------------------------
@@ -96,7 +103,9 @@ class Router(Service):
         """Take up every unsettled row and watch the registrations."""
         super().startService()
         self.registry.subscribe(self)
+        self._choosing.load()
         self.take(self.journal.unsettled())
+        self.desk.start()
         for follower in self.registry.followers():
             if follower.ready:
                 self.registered(follower)
@@ -105,6 +114,7 @@ class Router(Service):
     async def stopService(self) -> None:
         """Start nothing more; fires when no settlement is being written."""
         Service.stopService(self)
+        self.desk.stop()
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -207,6 +217,8 @@ class Router(Service):
         try:
             if lane.destination.kind == WORKER:
                 self._pump_to_worker(lane)
+            elif lane.destination.kind == CHOOSER:
+                self._choosing.look_after(lane)
             else:
                 self._pump_here(lane)
         finally:
@@ -214,6 +226,7 @@ class Router(Service):
         if lane.idle and self._lanes.get(lane.destination) is lane:
             del self._lanes[lane.destination]
             self._absence.back(lane)
+            self._choosing.emptied(lane)
 
     def _pump_to_worker(self, lane: Lane) -> None:
         follower = self.registry.live(lane.destination.key)
@@ -288,6 +301,25 @@ class Router(Service):
         lane = self._place(entry)
         self._pump(lane)
 
+    def _freed(self, entry: Entry) -> None:
+        case = self._choosing.cases.unchoose(entry.seq)
+        self._come_back(entry)
+        if case is not None:
+            spawn(self._log, "taking back a choice", self._choosing.freed(case, entry))
+
+    def _place_again(self, lane: Lane, entries: list[Entry]) -> None:
+        """Look again where entries go that were taken out of a lane."""
+        touched = {lane.destination: lane}
+        for entry in entries:
+            placed = self._place(entry)
+            touched[placed.destination] = placed
+        for each in touched.values():
+            self._pump(each)
+
+    def _forget(self, entries: list[Entry]) -> None:
+        """These have settled in the store."""
+        self._known.difference_update(entry.seq for entry in entries)
+
     def _finish(self, entry: Entry) -> None:
         self._known.discard(entry.seq)
         self._carrier.settle(entry)
@@ -295,6 +327,7 @@ class Router(Service):
     def _settled(self, binding_keys: set[str]) -> None:
         if self.running:
             self._confirmations.settled(binding_keys)
+            self._choosing.progressed(binding_keys)
 
     def _failed(self, entry: Entry, reason: str) -> None:
         if entry.recipient is not None:
@@ -302,3 +335,4 @@ class Router(Service):
                 entry.recipient, FAILED_TEXT.format(reason=reason), f"failed-{entry.seq}"
             )
             spawn(self._log, "telling of a failed update", posting)
+            self._choosing.progressed([entry.recipient])

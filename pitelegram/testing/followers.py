@@ -125,17 +125,22 @@ class FakeLink:
 @implementer(IDaemonTarget)
 @attrs.define(eq=False)
 class FakeDaemon:
-    """Wants texts that begin with C{/daemon} and callbacks whose data begins with C{d:}."""
+    """Wants texts that begin with C{/daemon} and callbacks whose data begins with C{d:}.
+
+    @ivar greets: wants texts that begin with C{/start}, too.
+    """
 
     handled: list[tuple[str, dict[str, Any]]] = attrs.field(factory=list)
     answer: Deferred[None] | None = None
+    greets: bool = False
 
     def wants(self, kind: str, update: dict[str, Any], binding: Any | None) -> bool:
         """See L{IDaemonTarget.wants}."""
         content = update[kind]
         if kind == "callback_query":
             return str(content.get("data", "")).startswith("d:")
-        return kind == "message" and str(content.get("text", "")).startswith("/daemon")
+        begins = ("/daemon", "/start") if self.greets else "/daemon"
+        return kind == "message" and str(content.get("text", "")).startswith(begins)
 
     def handle(self, kind: str, update: dict[str, Any]) -> Deferred[None]:
         """See L{IDaemonTarget.handle}."""

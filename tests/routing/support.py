@@ -11,18 +11,22 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from pitelegram.botapi.limits import SendGate
 from pitelegram.bus.interfaces import Peer
 from pitelegram.kernel import jsonio
 from pitelegram.routing.admission import Admission
 from pitelegram.routing.claims import Claim
+from pitelegram.routing.desk import Desk
 from pitelegram.routing.owners import MessageOwners
 from pitelegram.routing.pairing import Pairing
 from pitelegram.routing.places import Places
 from pitelegram.routing.registry import Registry
 from pitelegram.routing.router import Router
 from pitelegram.store.bindings import Bindings
+from pitelegram.store.choosers import Choosers
 from pitelegram.store.journal import Journal
 from pitelegram.targets import TelegramTarget
+from pitelegram.testing.botapi import FakeBotApi
 from pitelegram.testing.bus import a_registration
 from pitelegram.testing.delivery import FakeNotices
 from pitelegram.testing.followers import (
@@ -104,13 +108,18 @@ class RoutingCase(SynchronousTestCase):
             }
         )
         self.threads = FakeThreads(self.bindings)
+        self.api = FakeBotApi()
+        self.choosers = Choosers(self.database)
         for key, thread in THREADS.items():
             self.successResultOf(self.bindings.ensure(key, "managed", f"/projects/{key}"))
             self.give(key, thread)
         self.owner = Owner()
-        self.pairing = Pairing(Path(self.mktemp()).resolve(), self.clock, self.clock.seconds)
+        self.pairing = Pairing(
+            Path(self.mktemp()).resolve(), self.clock.seconds, self.clock.seconds
+        )
         self.update_ids = count(500)
         self.instances = count(1)
+        self.ids = count(1)
         self.build()
 
     def witness(self, claim: Claim, registration: dict[str, Any]) -> None:
@@ -130,6 +139,20 @@ class RoutingCase(SynchronousTestCase):
             Random(4).randbytes,
             self.witness,
         )
+        self.gate = SendGate(self.clock)
+        self.desk = Desk(
+            store=self.choosers,
+            journal=self.journal,
+            bindings=self.bindings,
+            registry=self.registry,
+            threads=self.threads,
+            api=self.api,
+            gate=self.gate,
+            notices=self.notices,
+            clock=self.clock,
+            now_ms=self.database.now_ms,
+            fresh_id=lambda: f"id{next(self.ids)}",
+        )
         self.router = Router(
             journal=self.journal,
             bindings=self.bindings,
@@ -143,6 +166,7 @@ class RoutingCase(SynchronousTestCase):
             reply=self.reply,
             clock=self.clock,
             now_ms=self.database.now_ms,
+            desk=self.desk,
         )
         self.admission = Admission(BOT, self.journal, self.router, self.owner, self.pairing)
 

@@ -532,23 +532,32 @@ class DaemonTests(RouterCase):
 
 
 class NobodyTests(RouterCase):
-    """Threads that belong to no worker."""
+    """Places that belong to no worker; what asks for a choice is in C{test_chooser}."""
 
     def test_answered(self) -> None:
-        """A short answer, once in ten minutes per place; the rows settle."""
-        self.accept(self.message(99), self.message(99), self.message(None), self.message(98))
-        self.assertEqual(self.states(), ["settled"] * 4)
-        self.assertEqual([target.thread_id for target, _ in self.replies], [99, None, 98])
+        """A short answer in All, once in ten minutes; the rows settle."""
+        self.accept(self.message(None), self.message(None))
+        self.assertEqual(self.states(), ["settled"] * 2)
+        self.assertEqual([target.thread_id for target, _ in self.replies], [None])
         self.clock.advance(601)
-        self.accept(self.message(99))
-        self.assertEqual(len(self.replies), 4)
+        self.accept(self.message(None))
+        self.assertEqual(len(self.replies), 2)
+
+    def test_classic_mode(self) -> None:
+        """Without Threads nothing is asked anywhere: commands and texts get the short answer."""
+        self.threads.now = "disabled"
+        self.accept(self.message(None, "/compact"), self.message(99), self.message(98))
+        self.assertEqual(self.states(), ["settled"] * 3)
+        self.assertEqual([target.thread_id for target, _ in self.replies], [None, 99, 98])
+        self.assertEqual(self.choosers.all(), [])
 
     def test_control_thread(self) -> None:
         """Text in the daemon's own Thread that the daemon does not want reaches no worker."""
         self.successResultOf(self.bindings.ensure("daemon", "daemon", None))
         self.give("daemon", 90)
-        self.accept(self.message(90, "hello"))
-        self.assertEqual(self.states(), ["settled"])
+        self.accept(self.message(90, "hello"), self.message(90, "/compact"))
+        self.assertEqual(self.states(), ["settled"] * 2)
+        self.assertEqual(self.choosers.all(), [])
 
     def test_thread_being_made(self) -> None:
         """A message in a Thread whose making has not been answered yet waits for it."""
@@ -556,19 +565,21 @@ class NobodyTests(RouterCase):
         self.successResultOf(self.bindings.begin_provision("spec-c", OWNER, "c"))
         self.accept(self.message(31, "early"))
         self.clock.advance(3)
-        self.assertEqual((self.states(), self.replies), (["pending"], []))
+        self.assertEqual((self.states(), self.api.made("sendMessage")), (["held"], []))
         self.successResultOf(self.bindings.end_provision("spec-c", 31))
         self.router.target_changed("spec-c", TelegramTarget(OWNER, 31), None, "created")
         self.assertEqual(self.states(), ["held"])
+        self.clock.advance(120)
+        self.assertEqual(self.api.made("sendMessage"), [])
 
     def test_thread_that_is_never_made(self) -> None:
-        """After a minute the message is answered like any other."""
+        """After a minute it is asked about like any other."""
         self.successResultOf(self.bindings.ensure("spec-c", "managed", "/projects/c"))
         self.successResultOf(self.bindings.begin_provision("spec-c", OWNER, "c"))
         self.accept(self.message(31, "early"))
         self.clock.pump([1] * 62)
-        self.assertEqual(self.states(), ["settled"])
-        self.assertEqual(len(self.replies), 1)
+        self.assertEqual(self.states(), ["held"])
+        self.assertEqual(len(self.api.made("sendMessage")), 1)
 
 
 class ConfirmationTests(RouterCase):
