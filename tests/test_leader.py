@@ -173,14 +173,17 @@ class LeadingTests(LeaderCase):
 
     @deferred
     async def test_paired(self) -> None:
-        """A new owner is welcomed in his own chat; nothing goes to the old one any more."""
+        """A new owner is welcomed in his own chat; the old one is told, and gets nothing more."""
         await self.world.until(lambda: self.leader.places.target_of("daemon"))
         self.api.calls.clear()
         await self.world.owner.paired(2000, 2000)
         (welcome,) = await self.world.until(lambda: self.world.sent("is paired"))
         self.assertEqual(welcome.params["chat_id"], 2000)
-        chats = {call.params["chat_id"] for call in self.api.calls if "chat_id" in call.params}
-        self.assertEqual(chats, {2000})
+        (farewell,) = self.world.sent("not paired with you any more")
+        self.assertEqual(farewell.params["chat_id"], OWNER)
+        self.assertNotIn("message_thread_id", farewell.params)
+        others = [c for c in self.api.calls if "chat_id" in c.params and c is not farewell]
+        self.assertEqual({call.params["chat_id"] for call in others}, {2000})
 
     @deferred
     async def test_blocked(self) -> None:

@@ -180,11 +180,8 @@ def _pair(args: argparse.Namespace, paths: Paths, owner: int | None, bot: BotFac
 
 
 def _new_code(paths: Paths) -> str:
-    from twisted.internet.task import Clock
-
     from pitelegram.kernel.files import ensure_private_dir
     from pitelegram.routing.pairing import Pairing
 
     ensure_private_dir(paths.data)
-    # The clock counts wrong codes, and none are tried here.
-    return Pairing(paths.pairing, Clock(), time.time).create_code(os.urandom)
+    return Pairing(paths.pairing, time.monotonic, time.time).create_code(os.urandom)

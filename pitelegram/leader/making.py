@@ -289,7 +289,7 @@ def make_admission(leader: LeaderService) -> Admission:
         leader.journal,
         leader.router,
         ground.owner,
-        Pairing(ground.paths.pairing, ground.reactor, ground.reactor.seconds),
+        Pairing(ground.paths.pairing, ground.monotonic, ground.reactor.seconds),
     )
 
 

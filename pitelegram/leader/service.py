@@ -63,6 +63,7 @@ class LeaderService(AsyncMultiService):
         self._make_parts(make_supervisor, status)
         self.threads.subscribe(self._target_changed)
         ground.owner.on_paired = self._paired
+        ground.owner.on_replaced = self._replaced
         ground.owner.on_blocked = self.delivery.intake.blocked
         ground.owner.on_service = self._service_message
         reactor = ground.reactor
@@ -179,6 +180,10 @@ class LeaderService(AsyncMultiService):
         self.delivery.intake.kick()
         text = "✅ This chat is paired with pi-telegram. /daemon opens the control panel."
         spawn(self.log, "the pairing notice", self.delivery.notices.post(CONTROL_KEY, text))
+
+    def _replaced(self, user_id: int) -> None:
+        text = "ℹ️ This bot is not paired with you any more; what is written here reaches nobody."
+        spawn(self.log, "telling a former owner", self.reply(TelegramTarget(user_id), text))
 
     def _service_message(self, message: dict[str, Any]) -> Deferred[None] | None:
         if "forum_topic_created" in message:

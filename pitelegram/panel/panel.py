@@ -211,7 +211,8 @@ class Panel:
         return Reply("", screens.closed())
 
     async def _status(self, _: str) -> Reply:
-        return Reply("", screens.status(self._source.status()))
+        # The press that asks is under way itself.
+        return Reply("", screens.status(self._source.status(), own=1))
 
     async def _again(self, key: str) -> Reply:
         sent = await self.delivery.again(key)

@@ -95,8 +95,11 @@ def closing(text: str) -> Screen:
     return Screen(text, ((MENU_BUTTON,),))
 
 
-def status(document: dict[str, Any]) -> Screen:
-    """The Status screen from the public status document."""
+def status(document: dict[str, Any], own: int = 0) -> Screen:
+    """The Status screen from the public status document.
+
+    @param own: how many of the waiting updates are those that asked for the screen.
+    """
     polling, outbox, journal = document["polling"], document["outbox"], document["journal"]
     lines = [
         f"ℹ️ Status: {document['health']}",
@@ -104,7 +107,7 @@ def status(document: dict[str, Any]) -> Screen:
         f"Profile: {document['profile']}",
         f"Receiving: {'yes' if polling['receiving'] else 'no'} ({polling['phase']})",
         f"Workers: {len(document['workers'])}",
-        f"Waiting updates: {journal['pending']} · held {journal['held']}"
+        f"Waiting updates: {max(0, journal['pending'] - own)} · held {journal['held']}"
         f" · failed {journal['failed']}",
         f"Answers: {outbox['pending']} on their way · {outbox['uncertain']} uncertain"
         f" · {outbox['dead_letter']} refused",

@@ -11,6 +11,7 @@ from twisted.internet.interfaces import IReactorTime
 
 from pitelegram.kernel.deferring import deferred
 from pitelegram.settings.file import SettingsFile
+from pitelegram.settings.model import Settings
 from pitelegram.settings.watching import Watcher
 
 
@@ -18,7 +19,8 @@ from pitelegram.settings.watching import Watcher
 class Owner:
     """Provides L{pitelegram.routing.admission.Ownership} from C{telegram.json}.
 
-    @param on_paired: called after a new owner was stored.
+    @param on_paired: called when there is a new owner, and when the same one has paired again.
+    @param on_replaced: called with the id of who was the owner and is not any more.
     @param on_blocked: the owner blocked the bot, or let it back in.
     @param on_service: a service message of the owner or the bot itself.
     """
@@ -28,8 +30,25 @@ class Owner:
     clock: IReactorTime
     profile: str
     on_paired: Callable[[], None] = lambda: None
+    on_replaced: Callable[[int], None] = lambda user_id: None
     on_blocked: Callable[[bool], None] = lambda blocked: None
     on_service: Callable[[dict[str, Any]], Any] = lambda message: None
+
+    _last: int | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Notice every change of the owner, whoever writes the file."""
+        self._last = self.watcher.settings.allowed_user_id
+        self.watcher.subscribe(self._changed)
+
+    def _changed(self, settings: Settings) -> None:
+        before, self._last = self._last, settings.allowed_user_id
+        if before == self._last:
+            return
+        if self._last is not None:
+            self.on_paired()
+        if before is not None:
+            self.on_replaced(before)
 
     def owner(self) -> int | None:
         """The paired owner's user id, which is his private chat's id too; None while unpaired."""
@@ -46,6 +65,7 @@ class Owner:
     @deferred
     async def paired(self, user_id: int, chat_id: int) -> None:
         """Store a new owner."""
+        again = self.owner() == user_id
 
         def name_owner(document: dict[str, Any]) -> None:
             profiles = document.setdefault("profiles", {})
@@ -53,7 +73,8 @@ class Owner:
 
         await self.file.update(self.clock, name_owner)
         self.watcher.look()
-        self.on_paired()
+        if again:
+            self.on_paired()
 
     @deferred
     async def remember_bot(self, me: dict[str, Any]) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import attrs
-from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pitelegram.errors import UnsafeFile
@@ -39,12 +38,14 @@ class Pairing:
     """The pairing file of a profile: hash and expiry of one code.
 
     @param path: C{<agent>/telegram/pairing.<profile>}; its directory is private and exists.
-    @param clock: monotonic, for shutting senders out; and C{now} the wall clock in seconds.
+    @param monotonic: seconds that only run forward, for shutting senders out.
+    @param now: the wall clock in seconds, which the terminal's C{setup} has too.
     """
 
     _path: Path
-    _clock: IReactorTime
+    _monotonic: Callable[[], float]
     _now: Callable[[], float]
+    _used: str | None = attrs.field(default=None, init=False)
     _senders: OrderedDict[int, _Sender] = attrs.field(factory=OrderedDict, init=False)
     _log = Logger()
 
@@ -80,9 +81,12 @@ class Pairing:
         return False
 
     def close(self) -> None:
-        """The code is used up."""
-        self._path.unlink(missing_ok=True)
-        self._senders.clear()
+        """The code is used up, also when its file cannot be removed."""
+        self._used = self._expected()
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:
+            self._log.error("the pairing file was not removed: {why}", why=type(error).__name__)
 
     def _expected(self) -> str | None:
         try:
@@ -99,13 +103,14 @@ class Pairing:
             return None
         if not isinstance(digest, str) or not isinstance(expires, int):
             return None
-        return digest if self._now() * 1000 < expires else None
+        fresh = self._now() * 1000 < expires and digest != self._used
+        return digest if fresh else None
 
     def _is_shut_out(self, sender: int) -> bool:
         known = self._senders.get(sender)
         if known is None:
             return False
-        if self._clock.seconds() - known.since >= SHUT_OUT:
+        if self._monotonic() - known.since >= SHUT_OUT:
             del self._senders[sender]
             return False
         return known.wrong >= TRIES
@@ -113,7 +118,7 @@ class Pairing:
     def _count(self, sender: int) -> None:
         known = self._senders.setdefault(sender, _Sender(0, 0.0))
         known.wrong += 1
-        known.since = self._clock.seconds()
+        known.since = self._monotonic()
         self._senders.move_to_end(sender)
         while len(self._senders) > _MOST_SENDERS:
             self._senders.popitem(last=False)

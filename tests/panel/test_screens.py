@@ -117,6 +117,8 @@ class ScreenTests(SynchronousTestCase):
 
     def test_status(self) -> None:
         """Health, reception, counts and problems."""
+        self.assertIn("Waiting updates: 1 ", screens.status(DOCUMENT).text)
+        self.assertIn("Waiting updates: 0 ", screens.status(DOCUMENT, own=2).text)
         text = screens.status(DOCUMENT).text
         for words in (
             *("Status: degraded", "Receiving: no (retrying)", "Workers: 2", "held 2"),

@@ -323,7 +323,7 @@ class PairingTests(SynchronousTestCase):
         self.clock = Clock()
         self.wall = 1_700_000_000.0
         self.path = Path(self.mktemp()).resolve()
-        self.pairing = Pairing(self.path, self.clock, lambda: self.wall)
+        self.pairing = Pairing(self.path, self.clock.seconds, lambda: self.wall)
 
     def test_code(self) -> None:
         """Twenty base32 characters; the file is private and does not hold them."""
@@ -359,6 +359,33 @@ class PairingTests(SynchronousTestCase):
         self.assertFalse(self.pairing.attempt(1, code))
         self.clock.advance(2)
         self.assertTrue(self.pairing.attempt(1, code))
+
+    def test_shut_out_outlives_a_pairing(self) -> None:
+        """Who was shut out stays so when somebody else has paired and a new code is made."""
+        code = self.pairing.create_code(os.urandom)
+        for _ in range(TRIES):
+            self.pairing.attempt(1, "WRONG")
+        self.assertTrue(self.pairing.attempt(2, code))
+        self.pairing.close()
+        self.assertFalse(self.pairing.attempt(1, self.pairing.create_code(os.urandom)))
+
+    def test_used_once(self) -> None:
+        """A code that was used is void, also when its file cannot be removed; a new one is good."""
+        code = self.pairing.create_code(os.urandom)
+        kept = self.path.read_bytes()
+        self.pairing.close()
+        self.assertFalse(self.path.exists())
+        self.path.write_bytes(kept)
+        self.path.chmod(0o600)
+        self.assertFalse(self.pairing.attempt(1, code))
+        self.assertFalse(self.pairing.is_open())
+        self.assertTrue(self.pairing.attempt(1, self.pairing.create_code(os.urandom)))
+
+    def test_not_removable(self) -> None:
+        """What stands in the file's place and cannot be removed does not stop the updates."""
+        self.path.mkdir()
+        self.pairing.close()
+        self.assertFalse(self.pairing.attempt(1, "X"))
 
     def test_many_senders(self) -> None:
         """Memory of wrong senders is bounded."""

@@ -40,6 +40,7 @@ class OwnerTests(SynchronousTestCase):
             clock=Clock(),
             profile="work",
             on_paired=lambda: self.heard.append("paired"),
+            on_replaced=lambda user_id: self.heard.append(("replaced", user_id)),
             on_blocked=self.heard.append,
             on_service=self.heard.append,
         )
@@ -67,6 +68,29 @@ class OwnerTests(SynchronousTestCase):
         self.assertEqual(self.owner.owner(), 1000)
         mode = stat.S_IMODE(self.paths.telegram_json.stat().st_mode)
         self.assertEqual(mode, 0o600)
+
+    def test_replaced(self) -> None:
+        """A second owner takes the first one's place, who is named; pairing again replaces nobody."""
+        self.successResultOf(self.owner.paired(1000, 1000))
+        self.successResultOf(self.owner.paired(1000, 1000))
+        self.assertEqual(self.heard, ["paired", "paired"])
+        self.successResultOf(self.owner.paired(2000, 2000))
+        self.assertEqual(self.heard[2:], ["paired", ("replaced", 1000)])
+        self.assertEqual(self.owner.owner(), 2000)
+
+    def test_replaced_in_the_file(self) -> None:
+        """C{setup --user-id} of another process does the same, and so does taking the owner out."""
+        self.successResultOf(self.owner.paired(1000, 1000))
+        del self.heard[:]
+        document = self.document()
+        document["profiles"]["work"]["allowedUserId"] = 2000
+        self.write(document)
+        self.owner.reload()
+        self.assertEqual(self.heard, ["paired", ("replaced", 1000)])
+        del document["profiles"]["work"]["allowedUserId"], self.heard[:]
+        self.write(document)
+        self.owner.reload()
+        self.assertEqual((self.heard, self.owner.owner()), ([("replaced", 2000)], None))
 
     def test_new_profile(self) -> None:
         """A configuration without profiles gets this one."""
