@@ -161,6 +161,12 @@ SetDisplayMode = _command(
     {"result": Json()},
 )
 
+SetSetting = _command(
+    "follower.setSetting",
+    {**_SENDER, "name": Unicode(), "value": Json()},
+    {"result": Json()},
+)
+
 
 def _forward(name: str) -> type[BusCommand]:
     return _command(

@@ -23,6 +23,7 @@ REQUIRED = ("durable-follower-admission-v1",)
 """Capabilities without which the sides do not talk."""
 
 CAPABILITIES = (
+    "assistant-settings-v1",
     "durable-delivery-v1",
     "durable-follower-admission-v1",
     "follower-activity-v1",
@@ -30,6 +31,9 @@ CAPABILITIES = (
     "workspace-thread-rename-v1",
 )
 """What this build does, sorted."""
+
+SETTINGS = "assistant-settings-v1"
+"""The peer tells, or takes, settings, and writes one that is asked for."""
 
 RENAME = "workspace-thread-rename-v1"
 """The peer asks for, or gives, names of Threads."""

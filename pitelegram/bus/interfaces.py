@@ -99,6 +99,12 @@ class IBusLeader(Interface):
         @raise pitelegram.errors.Refusal: not done.
         """
 
+    def set_setting(link: Any, name: str, value: Any) -> Deferred[dict[str, Any]]:
+        """Write one setting of the operator; fires with C{{"settings"}}, all as in force then.
+
+        @raise pitelegram.errors.Refusal: C{unknown-setting}, C{invalid-value}, C{unavailable}.
+        """
+
     def lost(link: Any) -> None:
         """The connection of a link that had registered is gone."""
 
@@ -169,6 +175,9 @@ class IBusFollower(Interface):
         target: dict[str, int] | None, old_target: dict[str, int] | None, reason: str
     ) -> Deferred[dict[str, Any]]: ...
 
+    def settings_told(settings: dict[str, Any]) -> None:
+        """The operator's settings changed; the first ones stand in the registration's answer."""
+
     def lost() -> None:
         """The link is gone; the client reconnects by itself."""
 
@@ -205,6 +214,9 @@ class ILeaderLink(Interface):
 
     def set_display_mode(target: dict[str, int] | None, mode: str) -> Deferred[dict[str, Any]]:
         """Choose what titles are made of; fires with C{{"mode"}}, or fails with a Refusal."""
+
+    def set_setting(name: str, value: Any) -> Deferred[dict[str, Any]]:
+        """Write one setting of the operator; fires with all of them, or fails with a Refusal."""
 
     def disconnect(reason: str, delete_thread: bool) -> Deferred[dict[str, Any]]: ...
 

@@ -137,6 +137,9 @@ class LeaderLink(Wire):
         values = {**self._sender(), "state": self._follower.state()}
         answer = await self.ask(c.Heartbeat, values, HEARTBEAT_DEADLINE)
         self.roster = forms.an_object(answer["roster"], "roster")
+        settings = self.roster.get("settings")
+        if isinstance(settings, dict):
+            self._follower.settings_told(settings)
         title = self.roster.get("displayTitle")
         if self.registration is not None and self.registration.get("displayTitle") != title:
             self.registration["displayTitle"] = title
@@ -197,6 +200,14 @@ class LeaderLink(Wire):
         values = {**self._sender(), "target": target, "mode": mode}
         answer = opened((await self.ask(c.SetDisplayMode, values))["result"])
         return forms.an_object(answer.get("result"), "result")
+
+    @deferred
+    async def set_setting(self, name: str, value: Any) -> dict[str, Any]:
+        """See L{ILeaderLink.set_setting}."""
+        values = {**self._sender(), "name": name, "value": value}
+        answer = opened((await self.ask(c.SetSetting, values))["result"])
+        result = forms.an_object(answer.get("result"), "result")
+        return forms.an_object(result.get("settings"), "settings")
 
     @deferred
     async def disconnect(self, reason: str, delete_thread: bool) -> dict[str, Any]:

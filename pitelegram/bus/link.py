@@ -82,6 +82,7 @@ class FollowerLink(Wire):
             c.RouteAgentMessage: self._route_agent_message,
             c.RenameThread: self._rename_thread,
             c.SetDisplayMode: self._set_display_mode,
+            c.SetSetting: self._set_setting,
         }
 
     def admits(self, command: bytes) -> bool:
@@ -253,6 +254,12 @@ class FollowerLink(Wire):
         self._current(values)
         target = forms.a_target(values["target"], "target")
         result = await self._leader.set_display_mode(self, target, values["mode"])
+        return {"result": {"ok": True, "result": result}}
+
+    @deferred
+    async def _set_setting(self, values: Values) -> Values:
+        self._current(values)
+        result = await self._leader.set_setting(self, values["name"], values["value"])
         return {"result": {"ok": True, "result": result}}
 
     # --- what the leader asks ----------------------------------------------------------------

@@ -159,6 +159,7 @@ def make_bus(leader: LeaderService) -> BusServer:
         random_bytes=ground.random_bytes,
         threads=leader.threads,
         titles=make_title_modes(leader),
+        settings=make_worker_settings(leader),
         loss=leader.loss,
     )
     return BusServer(
@@ -223,6 +224,14 @@ def make_title_modes(leader: LeaderService) -> TitleModes:
     ground = leader.ground
     owner = ground.owner
     return TitleModes(owner.file, owner.watcher, ground.reactor, ground.paths.profile)
+
+
+def make_worker_settings(leader: LeaderService) -> WorkerSettings:
+    """Make what tells workers the settings."""
+    ground = leader.ground
+    return WorkerSettings(
+        ground.owner.file, ground.owner.watcher, ground.reactor, lambda: DOWNLOAD_LIMIT
+    )
 
 
 def make_panel(leader: LeaderService, status: IStatusSource) -> Panel:

@@ -14,7 +14,7 @@ from zope.interface import implementer
 from pitelegram.botapi.interfaces import IBotApi, ISendGate
 from pitelegram.botapi.missing import NO_THREAD, misplaced, says_no_thread
 from pitelegram.bus.allowlist import check_call
-from pitelegram.bus.handshake import DISPLAY_MODE, RENAME
+from pitelegram.bus.handshake import DISPLAY_MODE, RENAME, SETTINGS
 from pitelegram.bus.interfaces import IBusLeader, IFollowerLink
 from pitelegram.delivery.interfaces import IDelivery, IThreadLoss
 from pitelegram.errors import (
@@ -33,6 +33,7 @@ from pitelegram.routing.activity import at_work
 from pitelegram.routing.called import is_called
 from pitelegram.routing.owners import MessageOwners
 from pitelegram.routing.places import Places
+from pitelegram.routing.preferences import WorkerSettings
 from pitelegram.routing.registry import Follower, Registry
 from pitelegram.routing.uploads import check_uploads
 from pitelegram.store.interfaces import IBindings
@@ -53,6 +54,7 @@ class BusLeader:
     @ivar uploads_of: the uploads directory of an instance id.
     @ivar downloads: where inbound files go; private, and exists.
     @ivar titles: what titles are made of, in the settings.
+    @ivar settings: what workers are told of the settings, and may change.
     @ivar loss: examines a Thread that a message could not be put into; None: nobody does.
     """
 
@@ -70,20 +72,27 @@ class BusLeader:
     random_bytes: Callable[[int], bytes] = attrs.field(repr=False)
     threads: IThreads
     titles: ITitleModes
+    settings: WorkerSettings
     loss: IThreadLoss | None = None
     _log = Logger()
 
     # --- registration ------------------------------------------------------------------------
 
-    def register(
+    @deferred
+    async def register(
         self, link: IFollowerLink, registration: dict[str, Any], restore: bool
-    ) -> Deferred[dict[str, Any]]:
+    ) -> dict[str, Any]:
         """See L{IBusLeader.register}."""
-        return self.registry.register(link, registration, restore)
+        answer = await self.registry.register(link, registration, restore)
+        if SETTINGS in link.capabilities:
+            answer = {**answer, "settings": self.settings.first(link)}
+        return answer
 
     def heartbeat(self, link: IFollowerLink, state: dict[str, Any]) -> dict[str, Any]:
         """See L{IBusLeader.heartbeat}."""
-        return self.registry.heartbeat(link, state)
+        roster = self.registry.heartbeat(link, state)
+        news = self.settings.news(link) if SETTINGS in link.capabilities else None
+        return roster if news is None else {**roster, "settings": news}
 
     def disconnect(
         self, link: IFollowerLink, reason: str, delete_thread: bool
@@ -279,6 +288,12 @@ class BusLeader:
         except (ConfigError, OwnershipError, UnsafeFile, OSError) as error:
             self._log.warn("the display mode was not stored: {why}", why=type(error).__name__)
             raise Refusal("unavailable", "telegram.json cannot be written just now") from None
+
+    @deferred
+    async def set_setting(self, link: IFollowerLink, name: str, value: Any) -> dict[str, Any]:
+        """See L{IBusLeader.set_setting}."""
+        self._capable(link, SETTINGS)
+        return {"settings": await self.settings.set(name, value)}
 
     def _capable(self, link: IFollowerLink, capability: str) -> Follower:
         follower = self.registry.of_link(link)

@@ -142,6 +142,10 @@ class FakeBusLeader:
         """See L{IBusLeader.set_display_mode}."""
         return self._answer("set_display_mode", {}, target, mode)
 
+    def set_setting(self, link: Any, name: str, value: Any) -> Deferred[dict[str, Any]]:
+        """See L{IBusLeader.set_setting}."""
+        return self._answer("set_setting", {"settings": {name: value}}, name, value)
+
     def lost(self, link: Any) -> None:
         """See L{IBusLeader.lost}."""
         self.lost_links.append(link)
@@ -171,6 +175,7 @@ class FakeBusFollower:
     calls: list[tuple[Any, ...]] = attrs.Factory(list)
     answers: dict[str, Any] = attrs.Factory(dict)
     current_state: dict[str, Any] = attrs.Factory(lambda: {"activity": "idle"})
+    settings: list[dict[str, Any]] = attrs.Factory(list)
     link: Any = None
 
     def _answer(self, name: str, default: Any, *arguments: Any) -> Deferred[Any]:
@@ -219,6 +224,10 @@ class FakeBusFollower:
     ) -> Deferred[dict[str, Any]]:
         """See L{IBusFollower.replace_target}."""
         return self._answer("replace_target", {}, target, old_target, reason)
+
+    def settings_told(self, settings: dict[str, Any]) -> None:
+        """See L{IBusFollower.settings_told}."""
+        self.settings.append(settings)
 
     def lost(self) -> None:
         """See L{IBusFollower.lost}."""

@@ -215,6 +215,10 @@ class MemoryLeader:
         """See L{IBusLeader.set_display_mode}."""
         return fail(Refusal("unavailable", "no Threads here"))
 
+    def set_setting(self, link: Any, name: str, value: Any) -> Deferred[dict[str, Any]]:
+        """See L{IBusLeader.set_setting}."""
+        return fail(Refusal("unavailable", "no settings here"))
+
     def lost(self, link: Any) -> None:
         """See L{IBusLeader.lost}."""
         key = link.registration["bindingKey"]

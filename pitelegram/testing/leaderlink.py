@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, fail, succeed
 from zope.interface import implementer
 
+from pitelegram.bus.handshake import CAPABILITIES
 from pitelegram.bus.interfaces import ILeaderLink
 from pitelegram.errors import LinkLost
 
@@ -26,11 +28,14 @@ class FakeLeaderLink:
         is waited for), while there are any; later sends give message ids from 1000.
     @ivar uploaded: the content of every file that a call named, in order.
     @ivar failures: each submission takes one of these and fails with it, while there are any.
+    @ivar settings: what C{set_setting} wrote.
+    @ivar setting_refusals: each C{set_setting} takes one of these and fails with it.
     @ivar held: with True, submissions wait until L{release}.
     """
 
     def __init__(self, registration: dict[str, Any] | None = None) -> None:
         self.registration = registration or {}
+        self.capabilities = frozenset(CAPABILITIES)
         self.submitted: list[tuple[str, dict[str, Any]]] = []
         self.api_calls: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         self.api_results: list[Any] = []
@@ -40,6 +45,8 @@ class FakeLeaderLink:
         self.disconnects: list[tuple[str, bool]] = []
         self.held = False
         self.lost = False
+        self.settings: dict[str, Any] = {}
+        self.setting_refusals: list[Exception] = []
         self._waiting: list[Deferred[str]] = []
 
     @property
@@ -100,6 +107,19 @@ class FakeLeaderLink:
                 waiter.callback("accepted")
             else:
                 waiter.errback(error)
+
+    def set_setting(self, name: str, value: Any) -> Deferred[dict[str, Any]]:
+        """See L{ILeaderLink}; dots in a name lead into objects."""
+        if self.lost:
+            return fail(LinkLost("the link is gone"))
+        if self.setting_refusals:
+            return fail(self.setting_refusals.pop(0))
+        inner = self.settings
+        *above, last = name.split(".")
+        for part in above:
+            inner = inner.setdefault(part, {})
+        inner[last] = value
+        return succeed(copy.deepcopy(self.settings))
 
     def disconnect(self, reason: str, delete_thread: bool) -> Deferred[dict[str, Any]]:
         """See L{ILeaderLink}."""

@@ -15,6 +15,7 @@ from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.control import Control
 from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.intake import Intake
+from pitelegram.worker.preferences import Preferences
 from pitelegram.worker.registration import Registration
 from pitelegram.worker.report import Report
 from pitelegram.worker.submitter import Submitter
@@ -38,6 +39,7 @@ class Follower:
         control: Control,
         submitter: Submitter,
         dialogs: Dialogs,
+        preferences: Preferences,
         stop: Callable[[bool, float], None],
     ) -> None:
         self._inbox = inbox
@@ -47,6 +49,7 @@ class Follower:
         self._control = control
         self._submitter = submitter
         self._dialogs = dialogs
+        self._preferences = preferences
         self._stop = stop
 
     def register_request(self) -> dict[str, Any]:
@@ -58,6 +61,9 @@ class Follower:
         """See L{IBusFollower.registered}; the inbox has been open since the start."""
         await self._registration.registered(link, registration)
         self._log.info("registered with the leader")
+        settings = registration.get("settings")
+        if isinstance(settings, dict):
+            self._preferences.take(settings)
         self._submitter.kick(new_link=True)
         self._dialogs.placed()
 
@@ -92,6 +98,10 @@ class Follower:
         self._registration.replaced(target)
         self._dialogs.placed()
         return {}
+
+    def settings_told(self, settings: dict[str, Any]) -> None:
+        """See L{IBusFollower.settings_told}."""
+        self._preferences.take(settings)
 
     def lost(self) -> None:
         """See L{IBusFollower.lost}; the work goes on."""

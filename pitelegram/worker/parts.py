@@ -27,6 +27,7 @@ from pitelegram.worker.orders import Orders
 from pitelegram.worker.port import HostPort
 from pitelegram.worker.posting import Poster
 from pitelegram.worker.queue import Queue
+from pitelegram.worker.preferences import Preferences
 from pitelegram.worker.registration import Registration
 from pitelegram.worker.report import Report
 from pitelegram.worker.sessions import Sessions
@@ -106,6 +107,7 @@ class WorkerParts:
         )
         link = self.registration.current_link
         self.calls = BestEffort(link)
+        self.preferences = Preferences(inbox, link)
         self.submitter = Submitter(clock, random, inbox, link)
         self.settler = Settler(clock, random, inbox, self.submitter.kick)
 
@@ -177,6 +179,7 @@ class WorkerParts:
             Control(self.port),
             self.submitter,
             self.dialogs,
+            self.preferences,
             stop,
         )
 

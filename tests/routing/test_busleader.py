@@ -18,7 +18,11 @@ from pitelegram.botapi.interfaces import IBotApi, ISendGate, Upload
 from pitelegram.bus.follower import BusClient
 from pitelegram.bus.interfaces import IBusLeader
 from pitelegram.bus.leader import BusServer
+from pitelegram.kernel.paths import Paths
 from pitelegram.routing.busleader import BusLeader
+from pitelegram.routing.preferences import WorkerSettings
+from pitelegram.settings.file import SettingsFile
+from pitelegram.settings.watching import Watcher
 from pitelegram.testing.bus import (
     FakeBusFollower,
     FixedCredentials,
@@ -119,6 +123,7 @@ class BusLeaderCase(RoutingCase):
             random_bytes=Random(5).randbytes,
             threads=self.threads,
             titles=self.titles,
+            settings=self.settings_of(),
         )
         secrets = {f"worker:{spec}": [(f"spawn-{spec}", b"s" * 32)] for spec in "ab"}
         self.server = BusServer(
@@ -137,6 +142,15 @@ class BusLeaderCase(RoutingCase):
         self.clients = {spec: self.join(spec) for spec in "ab"}
         self.wire.flush()
         self.addCleanup(self.stop)
+
+    def settings_of(self) -> WorkerSettings:
+        """Real settings in a file of this test."""
+        paths = Paths(self.directory / "agent")
+        paths.agent_dir.mkdir()
+        self.telegram_json = paths.telegram_json
+        self.file = SettingsFile(paths, {})
+        self.watcher = Watcher(self.file, self.file.load(), self.clock)
+        return WorkerSettings(self.file, self.watcher, self.clock, lambda: 20_000_000)
 
     def join(self, spec: str) -> BusClient:
         """A client of a spec."""
