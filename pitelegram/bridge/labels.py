@@ -10,6 +10,8 @@ AGAIN_PREFIX = "again:"
 COMMANDS = {
     "abort": "end what Pi is doing; the queue goes on",
     "stop": "end what Pi is doing and clear the queue",
+    "next": "end what Pi is doing and go on with the next prompt",
+    "continue": "have Pi go on, before everything that waits",
     "status": "what this worker is doing",
 }
 """Every command of a worker's Thread, with its help."""
@@ -22,6 +24,16 @@ AGAIN_GONE = "That was sent again already."
 STALE_BUTTON = "This button does nothing any more."
 HANDLED = "✅ An extension of Pi took that message; there is no answer."
 PI_LOST_IT = "⚠️ Pi took this prompt and never answered it"
+ABORT_IS_LATE = "⏳ The abort is on its way; Pi has not reacted yet."
+ABORT_UNANSWERED = (
+    "⚠️ Pi does not react to the abort. Waiting prompts are kept. "
+    "To go on, restart this worker: /daemon in the 🛠 Control Thread, 👷 Workers, ♻️ Restart."
+)
+NOT_CLEARED = " ⚠️ The queue could not be cleared: the worker's store cannot be written now."
+QUEUE_EMPTY = "Queue is empty."
+NEXT_TURN = "Dispatching next queued turn."
+CONTINUE = "▶️ continue"
+CONTINUING = "Queued continue prompt."
 NOBODY_KNOWS = "⚠️ Nobody can tell whether Pi finished this prompt"
 
 
@@ -46,6 +58,12 @@ def not_taken(what: str, with_text: bool) -> str:
     return f"📎 Pi did not get the {what}: attachments come later{rest}"
 
 
+def pictures_left_out(prompt: str, missing: int) -> str:
+    """Return the notice about pictures that Pi could not be shown."""
+    many = f"{missing} pictures" if missing > 1 else "a picture"
+    return f"📎 Pi was not shown {many} of “{summary(prompt)}”: too large, or gone from the disk."
+
+
 def uncertain(prompt: str, why: str = NOBODY_KNOWS) -> str:
     """Return the notice about a prompt whose fate is unknown."""
     return f"{why}: “{summary(prompt)}”\nIt was not repeated."
@@ -58,9 +76,16 @@ def refused(reason: str) -> str:
     )
 
 
-def aborted(active: bool, cleared: int | None = None) -> str:
+def aborted(run: bool, compaction: bool = False, cleared: int | None = None) -> str:
     """Return the answer to C{/abort}, or with C{cleared} to C{/stop}."""
-    text = "Aborted current turn." if active else "No active turn."
+    text = "Aborted current turn." if run else "No active turn."
+    if compaction and not run:
+        text = "Compaction aborted."
+    return text + cleared_turns(cleared)
+
+
+def cleared_turns(cleared: int | None) -> str:
+    """Return how many waiting prompts were dropped, as the end of an answer."""
     if cleared is None:
-        return text
-    return f"{text} Cleared {cleared} queued turn{'' if cleared == 1 else 's'}."
+        return ""
+    return f" Cleared {cleared} queued turn{'' if cleared == 1 else 's'}."

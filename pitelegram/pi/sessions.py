@@ -179,7 +179,7 @@ def _matched(
     free = list(users)
     found: list[int | None] = []
     for prompt in prompts:
-        same = (p for p in free if _is_prompt(message_text(entries[p]["message"]), prompt))
+        same = (p for p in free if is_prompt(message_text(entries[p]["message"]), prompt))
         position = next(same, None)
         if position is not None:
             free.remove(position)
@@ -187,8 +187,11 @@ def _matched(
     return found
 
 
-def _is_prompt(text: str, prompt: str) -> bool:
-    """Whether an entry's text is that prompt: the same, or with Pi's note about a picture behind."""
+def is_prompt(text: str, prompt: str) -> bool:
+    """Whether a message's text is that prompt: the same, or with Pi's note about a picture behind.
+
+    Blanks around it do not count.
+    """
     text, prompt = text.strip(), prompt.strip()
     return text == prompt or text.startswith((f"{prompt}\n\n[Image", f"{prompt}\n[Image"))
 

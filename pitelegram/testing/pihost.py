@@ -92,6 +92,7 @@ class FakePiHost:
     C{[[long N]]} are known, other text is echoed.  Everything happens in C{callLater(0)} steps.
 
     @ivar prompts: C{(rpc_id, message, lane)} of every prompt that was taken.
+    @ivar images: the pictures of each of them.
     @ivar commands: C{(name, arguments)} of every command.
     @ivar results: what C{command} answers, by name; an exception is raised.
     @ivar dialog_answers: C{(dialog_id, answer)} in order.
@@ -107,6 +108,7 @@ class FakePiHost:
         self.pid = pid
         self.birth = None if pid is None else f"{pid}:start:1"
         self.prompts: list[tuple[str, str, str]] = []
+        self.images: list[list[dict[str, Any]]] = []
         self.commands: list[tuple[str, dict[str, Any]]] = []
         self.results: dict[str, Any] = {}
         self.dialog_answers: list[tuple[str, dict[str, Any]]] = []
@@ -174,6 +176,7 @@ class FakePiHost:
         if self.refusals:
             raise self.refusals.pop(0)
         self.prompts.append((rpc_id, message, lane))
+        self.images.append(list(images))
         if self._running is not None:
             (self._steering if lane == "priority" else self._follow_up).append(message)
             self._queue_changed()

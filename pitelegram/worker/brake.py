@@ -5,16 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 from twisted.internet.interfaces import IReactorTime
 
 from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.pi.interfaces import IPiHost
 from pitelegram.store.worker_interfaces import IInbox
-from pitelegram.worker.handover import GONE, IDLE, WAITING
+from pitelegram.worker.handover import HANDING, RUNNING
 from pitelegram.worker.queue import Queue
 
 ANSWER_DUE = 5.0
 """Seconds to wait for Pi's answer to a prompt before an abort follows it."""
+
+
+@attrs.frozen
+class Aborted:
+    """What an abort came to.
+
+    @ivar run: there was a run to end, or a prompt on its way.
+    @ivar compaction: Pi compacted its context.
+    @ivar dropped: how many prompts from Pi's own queue will not run.
+    """
+
+    run: bool = False
+    compaction: bool = False
+    dropped: int = 0
 
 
 class Brake:
@@ -40,33 +55,45 @@ class Brake:
         self._up = up
         self._cancel_dialogs = cancel_dialogs
 
-    @deferred
-    async def abort(self, keep: bool = True, before: int | None = None) -> tuple[bool, int]:
-        """End the current run; fires with whether there was one, and how many prompts were dropped.
+    @property
+    def up(self) -> bool:
+        """Whether Pi can be talked to."""
+        return self._up()
 
-        Prompts that Pi had queued come back as held ones.
+    def at_work(self) -> Aborted:
+        """Return what an abort would end now."""
+        if not self._up():
+            return Aborted()
+        state = self._host.state or {}
+        run = bool(state.get("isStreaming")) or self._queue.state in (HANDING, RUNNING)
+        return Aborted(run, bool(state.get("isCompacting")))
+
+    @deferred
+    async def abort(self, keep: bool = True, before: int | None = None) -> Aborted:
+        """End the current run, or compaction.
+
+        Prompts that Pi had queued come back as held ones, each to its old place.
 
         @param keep: leave those in the queue; else they are dropped.
         @param before: drop only rows before this one.
-        @raise pitelegram.errors.PiGone: Pi ended meanwhile.
+        @raise pitelegram.errors.PiGone: Pi ended meanwhile, or did not answer.
         """
         if not self._up():
-            return False, 0
+            return Aborted()
         self._cancel_dialogs()
         # An abort that overtakes a prompt on its way finds nothing to end.
         waited = 0.0
         while self._queue.handed_in_flight() and waited < ANSWER_DUE:
             await sleep(self._clock, 0.05)
             waited += 0.05
-        state = self._host.state or {}
-        active = bool(state.get("isStreaming")) or self._queue.state not in (IDLE, WAITING, GONE)
+        found = self.at_work()
         cleared = await self._host.abort()
         self._cancel_dialogs()
         returned = await self._queue.give_back(_texts(cleared), kick=keep)
         dropped = 0
         if not keep:
             dropped = await self._drop([seq for seq in returned if before is None or seq < before])
-        return active, dropped
+        return attrs.evolve(found, dropped=dropped)
 
     @deferred
     async def clear(self, before: int | None = None) -> int:

@@ -43,7 +43,7 @@ class Listener:
     def run_started(self) -> None:
         """See L{IPiObserver.run_started}."""
         self.events += 1
-        self._queue.run_started()
+        self._queue.hands.run_started()
         self._typing.show(True)
 
     def text_delta(self, text: str) -> None:
@@ -53,24 +53,24 @@ class Listener:
     def user_message(self, text: str) -> None:
         """See L{IPiObserver.user_message}."""
         self.events += 1
-        self._queue.user_message(text)
+        self._queue.hands.user_message(text)
 
     def assistant_message(self, message: dict[str, Any]) -> None:
         """See L{IPiObserver.assistant_message}."""
         self.events += 1
-        self._queue.assistant_message(message)
+        self._queue.hands.assistant_message(message)
 
     def settled(self, aborted: bool) -> None:
         """See L{IPiObserver.settled}."""
         self.events += 1
         self._typing.show(False)
-        self._queue.settled(aborted)
+        self._queue.hands.settled(aborted)
         self._settled()
 
     def state_changed(self, state: dict[str, Any]) -> None:
         """See L{IPiObserver.state_changed}."""
         self.events += 1
-        self._queue.state_changed(state)
+        self._queue.hands.state_changed(state)
         self._changed()
 
     def dialog_requested(self, request: dict[str, Any]) -> None:

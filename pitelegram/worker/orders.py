@@ -21,20 +21,22 @@ from pitelegram.bridge.incoming import (
     Origin,
     Press,
     Prompt,
+    Reaction,
     Unsupported,
     read_update,
 )
 from pitelegram.bridge.prompt import prompt_text
 from pitelegram.bridge.questions import PREFIX
-from pitelegram.errors import PiGone, PiRefused
+from pitelegram.bridge.reactions import wish
 from pitelegram.kernel.deferring import spawn
 from pitelegram.kernel.jsonio import loads
 from pitelegram.store.rows import InboxRow
 from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.bestcalls import BestEffort
-from pitelegram.worker.brake import Brake
 from pitelegram.worker.dialogs import Dialogs
+from pitelegram.worker.halting import Halting
 from pitelegram.worker.queue import Queue
+from pitelegram.worker.reactions import Reactions
 from pitelegram.worker.settling import Settler, short_id
 
 
@@ -51,21 +53,23 @@ class Orders:
         self,
         inbox: IInbox,
         queue: Queue,
-        brake: Brake,
+        halting: Halting,
         calls: BestEffort,
         settler: Settler,
         thread_name: Callable[[], str | None],
         status_text: Callable[[], str],
         dialogs: Dialogs,
+        reactions: Reactions,
     ) -> None:
         self._inbox = inbox
         self._queue = queue
-        self._brake = brake
+        self._halting = halting
         self._calls = calls
         self._settler = settler
         self._thread_name = thread_name
         self._status_text = status_text
         self._dialogs = dialogs
+        self._reactions = reactions
         self._working: Deferred[Any] | None = None
 
     def kick(self) -> None:
@@ -94,7 +98,9 @@ class Orders:
         answers = (
             notice(f"reply-{short_id(row.delivery_id)}", text, row.admitted_ms) if text else []
         )
-        await self._settler.commit([row.seq], answers)
+        now = self._inbox.row(row.delivery_id)
+        still = now is not None and now.state == "admitted"  # else it became a prompt
+        await self._settler.commit([row.seq] if still else [], answers)
         self._queue.kick()
 
     async def _answer(self, row: InboxRow, asked: Asked, origin: Origin) -> str | None:
@@ -112,23 +118,25 @@ class Orders:
             return await self._edit(row, asked)
         if isinstance(asked, Press):
             await self._press(row, asked, origin)
+        if isinstance(asked, Reaction) and None not in (row.chat_id, row.message_id):
+            place = row.chat_id or 0, row.message_id or 0
+            await self._reactions.apply(*place, wish(asked.old, asked.new))
         return None
 
     async def _command(self, row: InboxRow, command: Command) -> str:
         if command.name == "status":
             return self._status_text()
-        if command.name not in ("abort", "stop"):
-            return labels.unknown_command(command.name)
-        cleared = None
+        if command.name == "abort":
+            return await self._halting.abort(row)
         if command.name == "stop":
-            # Only what was there before it: done again after a crash it clears nothing newer.
-            cleared = await self._brake.clear(before=row.seq)
-        try:
-            active, dropped = await self._brake.abort(keep=cleared is None, before=row.seq)
-        except (PiGone, PiRefused) as error:
-            self._log.info("an abort found no Pi to end: {reason}", reason=str(error))
-            active, dropped = False, 0
-        return labels.aborted(active, None if cleared is None else cleared + dropped)
+            return await self._halting.stop(row)
+        if command.name == "next":
+            return await self._halting.next_turn(row)
+        if command.name == "continue":
+            prompt = prompt_text("continue", self._thread_name())
+            await self._queue.go_on(row, prompt, labels.CONTINUE)
+            return labels.CONTINUING
+        return labels.unknown_command(command.name)
 
     async def _edit(self, row: InboxRow, edit: Edit) -> str | None:
         original = self._original(row)

@@ -20,6 +20,7 @@ from pitelegram.worker.chataction import ChatAction
 from pitelegram.worker.control import Control
 from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.follower import Follower
+from pitelegram.worker.halting import Halting
 from pitelegram.worker.intake import Intake
 from pitelegram.worker.listener import Listener
 from pitelegram.worker.notifying import Notifier
@@ -28,6 +29,7 @@ from pitelegram.worker.port import HostPort
 from pitelegram.worker.posting import Poster
 from pitelegram.worker.queue import Queue
 from pitelegram.worker.preferences import Preferences
+from pitelegram.worker.reactions import Reactions
 from pitelegram.worker.registration import Registration
 from pitelegram.worker.report import Report
 from pitelegram.worker.sessions import Sessions
@@ -134,6 +136,7 @@ class WorkerParts:
             self.changed,
         )
         self.brake = Brake(clock, inbox, queue, host, self.up, self.dialogs.cancel)
+        self.halting = Halting(clock, self.brake, queue, self.settler)
         self.ladder = Ladder(clock, queue, self.brake, host, self.up, self.idle, self.changed)
         self.report = Report(
             host, queue, self.dialogs, self.sessions, identity.spawn_id, lambda: self.ladder.phase
@@ -147,15 +150,17 @@ class WorkerParts:
     def _wire_requests(self, inbox: IInbox, stop: Callable[[bool, float], None]) -> None:
         """What comes from the leader."""
         queue, brake, settler = self.queue, self.brake, self.settler
+        self.reactions = Reactions(inbox, queue)
         self.orders = Orders(
             inbox,
             queue,
-            brake,
+            self.halting,
             self.calls,
             settler,
             self._thread_name,
             self.report.text,
             self.dialogs,
+            self.reactions,
         )
         self.intake = Intake(
             inbox, queue, self.orders, self.submitter.kick, self._thread_name, self.dialogs

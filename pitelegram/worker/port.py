@@ -131,8 +131,8 @@ class HostPort:
         """See L{IWorkerControlPort.abort}."""
 
         async def work() -> dict[str, Any]:
-            active, _ = await self._brake.abort()
-            return {"aborted": active}
+            found = await self._brake.abort()
+            return {"aborted": found.run or found.compaction}
 
         return self._once(request_id, {"type": "abort"}, work)
 

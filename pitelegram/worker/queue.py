@@ -1,39 +1,49 @@
-"""Held prompts on their way to Pi, one after the other, each at most once."""
+"""Held prompts in their lanes: whose turn it is, and what the operator does with them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from random import Random
-from typing import Any
 
-from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from pitelegram.bridge import labels
-from pitelegram.errors import PiGone, PiRefused
+from pitelegram.bridge.interfaces import QueueItem
+from pitelegram.errors import StoreError, StoreFull
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.pi.interfaces import IPiHost
 from pitelegram.store.rows import InboxRow
 from pitelegram.store.worker_interfaces import IInbox
-from pitelegram.worker.handover import GONE, IDLE, RUNNING, STORING, WAITING, hand_over
-from pitelegram.worker.refusals import Patience
-from pitelegram.worker.runs import Handed, RunBook
+from pitelegram.worker.handover import WAITING
+from pitelegram.worker.hands import Hands
+from pitelegram.worker.lanes import (
+    CONTROL,
+    NORMAL,
+    PRIORITY,
+    PiQueue,
+    in_turn,
+    next_turn,
+    shown,
+    shown_pi,
+    waiting_row,
+)
+from pitelegram.worker.pictures import Pictures
 from pitelegram.worker.settling import Settler
 
-PASSING = ("compaction", "already processing")
-"""Words of refusals that pass by themselves."""
+
+def _nothing_gathered() -> int | None:
+    return None
 
 
 class Queue:
-    """Hands prompts over and settles them; also what the Pi observer tells about runs.
-
-    The normal lane goes one at a time, each when Pi has settled; the priority lane goes at once
-    while Pi runs.  A row is C{handed} on disk before its bytes are written.
+    """Chooses what L{Hands} gives to Pi; the rules stand in C{docs/worker.md}.
 
     @param mark: returns C{(file, size, entry)} of the current session file.
     @param mint: returns a new random id.
     @param changed: called when what the heartbeat tells may have changed.
+    @param gathering: returns the first row that is still being made into a prompt.
+    @ivar hands: what is being given, runs and is stored.
+    @ivar held: how many prompts waited when the queue was last looked at.
     """
 
     _log = Logger()
@@ -48,30 +58,38 @@ class Queue:
         mark: Callable[[], tuple[str | None, int, str | None]],
         mint: Callable[[], str],
         changed: Callable[[], None],
+        gathering: Callable[[], int | None] = _nothing_gathered,
+        pictures: Pictures | None = None,
     ) -> None:
         self._inbox = inbox
         self._host = host
-        self._settler = settler
-        self._mark = mark
-        self._mint = mint
         self._changed = changed
-        self._patience = Patience(clock, random, self._resume)
-        self._machine = hand_over()
-        self._in_hand: set[int] = set()
-        self._steering_refused = False
+        self._gathering = gathering
         self._open_for_work = False
-        self._storing = 0
-        self._model: Any = None
-        self.book = RunBook()
+        self.hands = Hands(
+            clock,
+            random,
+            inbox,
+            host,
+            settler,
+            mark,
+            mint,
+            pictures or Pictures(),
+            self.kick,
+        )
         self.held = 0
-        self.last_refusal: str | None = None
 
-    # --- what others ask ---------------------------------------------------------------------
+    # --- what others ask -----------------------------------------------------------------------
 
     @property
     def state(self) -> str:
         """The state of the hand-over machine."""
-        return self._machine.now
+        return self.hands.state
+
+    @property
+    def last_refusal(self) -> str | None:
+        """Why Pi takes no prompt, None once it took one."""
+        return self.hands.last_refusal
 
     def open(self) -> None:
         """Pi is up: start handing."""
@@ -81,41 +99,118 @@ class Queue:
     def close(self) -> None:
         """Hand nothing more; what was handed still settles."""
         self._open_for_work = False
-        self._patience.stop()
+        self.hands.stop()
+
+    def ended(self) -> None:
+        """Pi is gone."""
+        self.close()
+        self.hands.ended()
 
     def in_hand(self, seq: int) -> bool:
         """Whether a held row is being given to Pi this moment: it cannot be changed any more."""
-        return seq in self._in_hand
+        return seq in self.hands.seqs
 
     def quiet(self) -> bool:
         """Whether nothing is being handed, run or stored."""
-        if self.state == GONE:
-            return True
-        return self.state in (IDLE, WAITING) and not self.book.open and not self._busy()
+        return self.hands.quiet()
 
     def handed_in_flight(self) -> bool:
         """Whether a prompt was written that Pi has not answered for yet."""
-        return bool(self._in_hand)
+        return bool(self.hands.seqs)
+
+    def skippable(self) -> list[InboxRow]:
+        """Held rows that are not being handed this moment, in the order of their turns."""
+        rows = in_turn(self._inbox.rows("held"))
+        return [row for row in rows if row.seq not in self.hands.seqs]
+
+    def waits(self) -> bool:
+        """Whether anything waits that would run: held, being gathered, or in Pi's own queue."""
+        held = any(not row.skip for row in self.skippable())
+        return held or self._gathering() is not None or bool(self.hands.book.unseen())
+
+    def view(self) -> list[QueueItem]:
+        """Return what waits, in the order of the turns."""
+        return shown(self.skippable())
+
+    def in_pi(self) -> PiQueue:
+        """Return what waits in Pi's own queue, as it last told."""
+        return shown_pi(self._host.state or {})
+
+    # --- what the operator does ----------------------------------------------------------------
+
+    @deferred
+    async def move(self, seq: int, lane: str) -> bool:
+        """Put a waiting row behind everything in a lane; False when it does not wait any more.
+
+        In that lane already it stays where it is.
+
+        @param lane: C{priority} or C{normal}.
+        """
+        row = self._waiting(seq)
+        if row is None or lane not in (PRIORITY, NORMAL):
+            return False
+        if row.lane == lane:
+            return True
+        return await self._change(self._inbox.move(seq, lane))
+
+    @deferred
+    async def mark(self, seq: int, skip: bool) -> bool:
+        """Have a waiting row dropped at its turn, or kept; False when it does not wait any more."""
+        row = self._waiting(seq)
+        if row is None:
+            return False
+        if row.skip == skip:
+            return True
+        return await self._change(self._inbox.mark(seq, skip))
+
+    @deferred
+    async def go_on(self, row: InboxRow, prompt: str, words: str) -> None:
+        """Make an admitted row a prompt that runs before all that wait, as one of its own.
+
+        @param words: how the queue shows it.
+        """
+        await self._inbox.hold(row.seq, prompt, {"summary": words}, CONTROL)
+        self.kick(new=True)
+
+    def _waiting(self, seq: int) -> InboxRow | None:
+        if self.in_hand(seq):
+            return None
+        rows = self._inbox.rows("held", "admitted")
+        return next((row for row in rows if row.seq == seq), None)
+
+    async def _change(self, change: object) -> bool:
+        try:
+            await change  # type: ignore[misc]
+        except StoreFull:
+            raise
+        except StoreError:
+            return False  # it was handed meanwhile
+        self.kick()
+        return True
+
+    # --- turns ---------------------------------------------------------------------------------
 
     def kick(self, new: bool = False) -> None:
         """Look for something to hand.
 
         @param new: a new prompt came, so a Pi that refused is asked again.
         """
+        if new and self.state == WAITING:
+            self.hands.resume()
         rows = self._inbox.rows("held")
         self.held = len(rows)
-        if new and self.state == WAITING:
-            self._patience.stop()
-            self._machine.feed("resume")
-        if self._open_for_work:
-            row = self._next(rows)
-            if row is not None:
-                spawn(self._log, "handing a prompt to Pi", self._hand(row))
+        lane = self.hands.may_take() if self._open_for_work and rows else None
+        if lane is not None:
+            row = next_turn(rows, lane == PRIORITY, self._gathering(), self._undecided())
+            if row is not None and row.skip:
+                spawn(self._log, "dropping a skipped prompt", self.hands.drop(row))
+            elif row is not None:
+                spawn(self._log, "handing a prompt to Pi", self.hands.hand(row))
         self._changed()
 
-    def skippable(self) -> list[InboxRow]:
-        """Held rows that are not being handed this moment."""
-        return [row for row in self._inbox.rows("held") if row.seq not in self._in_hand]
+    def _undecided(self) -> set[int]:
+        found = (waiting_row(self._inbox, *place) for place in self._inbox.undecided())
+        return {row.seq for row in found if row is not None}
 
     @deferred
     async def give_back(self, texts: Iterable[str], kick: bool = True) -> list[int]:
@@ -123,181 +218,7 @@ class Queue:
 
         @param kick: hand them (and others) again at once where that is possible.
         """
-        returned = [handed.row.seq for handed in self.book.by_texts(list(texts))]
-        for seq in returned:
-            await self._settler.unhand(seq)
+        returned = await self.hands.give_back(texts)
         if kick:
             self.kick()
         return returned
-
-    # --- handing -----------------------------------------------------------------------------
-
-    def _busy(self) -> bool:
-        state = self._host.state or {}
-        return bool(state.get("isStreaming") or state.get("isCompacting"))
-
-    def _next(self, rows: list[InboxRow]) -> InboxRow | None:
-        """Return the row to hand now, if Pi can take one."""
-        if self._in_hand:
-            return None
-        first = sorted(rows, key=lambda row: (row.lane != "priority", row.seq))
-        if not first:
-            return None
-        if self.state == IDLE and not self.book.open and not self._busy():
-            return first[0]
-        if self.state == RUNNING and first[0].lane == "priority" and not self._steering_refused:
-            return first[0] if (self._host.state or {}).get("isStreaming") else None
-        return None
-
-    async def _hand(self, row: InboxRow) -> None:
-        steering = self.state == RUNNING
-        rpc_id = self._mint()
-        run_id = self.book.begin(rpc_id).run_id if steering else rpc_id
-        self._in_hand.add(row.seq)
-        if not steering:
-            self._machine.feed("hand")
-        try:
-            # A commit that fails leaves the row held: nothing was written to Pi.
-            await self._inbox.hand(row.seq, rpc_id, run_id, *self._mark())
-        except Exception:
-            self._in_hand.discard(row.seq)
-            self._refused(steering)
-            raise
-        current = self._inbox.row(row.delivery_id) or row  # an edit may have come before
-        handed = Handed(current, rpc_id, run_id)
-        self.book.open.append(handed)
-        self._changed()
-        await self._give(handed, steering)
-
-    async def _give(self, handed: Handed, steering: bool) -> None:
-        row = handed.row
-        lane = "priority" if steering else "normal"
-        try:
-            disposition = await self._host.prompt(handed.rpc_id, row.prompt or "", lane)
-        except PiRefused as refusal:
-            self.book.take([handed])
-            await self._settler.unhand(row.seq)
-            self._in_hand.discard(row.seq)
-            self._refused(steering, str(refusal))
-        except PiGone:
-            # Ended: the next process judges the row.  Alive all the same: the watch does.
-            self._in_hand.discard(row.seq)
-            handed.answered = True
-            if not steering and self._machine.can("accepted"):
-                self._machine.feed("accepted")
-        else:
-            self._in_hand.discard(row.seq)
-            self._accepted(handed, disposition, steering)
-        self.kick()
-
-    def _accepted(self, handed: Handed, disposition: str, steering: bool) -> None:
-        handed.answered = True
-        self._patience.succeeded()
-        self.last_refusal = None
-        over = handed not in self.book.open
-        if disposition == "handled" and not over and not handed.seen:
-            # An extension swallowed it: no run will follow, so nothing else would settle it.
-            self.book.take([handed])
-            if not steering:
-                self._machine.feed("finished")
-            self._store(handed.rpc_id, [handed], labels.HANDLED)
-        elif not steering:
-            self._machine.feed("finished" if over else "accepted")
-            if over and not self._storing:
-                self._stored()
-
-    def _refused(self, steering: bool, reason: str = "") -> None:
-        if steering:
-            self._steering_refused = True
-            return
-        self._machine.feed("refused")
-        passing = not reason or any(word in reason.lower() for word in PASSING)
-        if reason:
-            self.last_refusal = reason
-        self._patience.wait(passing)
-        if not passing and self._patience.tell(reason):
-            self._log.warn("Pi refuses prompts: {reason}", reason=reason)
-            self._settler.say(f"refused-{self._mint()}", labels.refused(reason))
-
-    def _resume(self) -> None:
-        if self._machine.can("resume"):
-            self._machine.feed("resume")
-            self.kick()
-
-    # --- what the Pi observer tells ------------------------------------------------------------
-
-    def run_started(self) -> None:
-        """Pi began to work, for whatever reason."""
-        self.book.begin(self._mint())
-        self._machine.feed("run")
-        self.kick()
-
-    def user_message(self, text: str) -> None:
-        """Pi took a message into the conversation."""
-        self.book.user_message(text, self._mint())
-
-    def assistant_message(self, message: dict[str, Any]) -> None:
-        """The model finished a message."""
-        self.book.assistant_message(message, self._mint())
-
-    def settled(self, aborted: bool) -> None:
-        """Pi is done: store the answer with the rows that were part of the run."""
-        self._steering_refused = False
-        run, done = self.book.close()
-        self._machine.feed("settled")
-        if run is not None and not done and run.strangers and (late := self.book.unseen()):
-            # An extension rewrote a prompt of ours: it is the one that Pi took under other words.
-            done = late[: run.strangers]
-            self.book.take(done)
-        if run is not None and (done or not run.turn.empty):
-            self._store(run.run_id, done, run.turn.answer(aborted))
-        elif not self._storing and self.state == STORING:
-            self._stored()
-
-    def state_changed(self, state: dict[str, Any]) -> None:
-        """Pi's state changed; a refusal may be over."""
-        model, self._model = self._model, state.get("model")
-        if self.state == WAITING and model != self._model and not state.get("isCompacting"):
-            self._patience.stop()
-            self._resume()
-        else:
-            self.kick()
-
-    def ended(self) -> None:
-        """Pi is gone; what was handed is judged by the next process."""
-        self.close()
-        self._machine.feed("gone")
-
-    # --- settling ----------------------------------------------------------------------------
-
-    def _store(self, run_id: str, done: list[Handed], text: str) -> None:
-        self._keep("storing an answer", self._settler.settle(run_id, done, text))
-
-    def _keep(self, what: str, storing: Deferred[None]) -> None:
-        """Nothing is handed until this is on disk."""
-        self._storing += 1
-        spawn(self._log, what, storing).addCallback(self._kept)
-
-    def _kept(self, _: object) -> None:
-        self._storing -= 1
-        self._stored()
-
-    def _stored(self) -> None:
-        if self.state == STORING and not self._storing:
-            self._machine.feed("stored-running" if self.book.run else "stored")
-        self.kick()
-
-    def overdue(self) -> bool:
-        """Whether something should be going on in Pi and nothing is."""
-        waiting = self.state == RUNNING or (self.book.unseen() and self.state != GONE)
-        return bool(waiting) and not self._busy() and not self._in_hand
-
-    def missed_settlement(self) -> None:
-        """Pi is idle though nothing said so: settle its run, and give up prompts it lost."""
-        if self.state == RUNNING:
-            self.settled(False)
-        lost = self.book.unseen()
-        self.book.take(lost)
-        if lost:
-            self._log.warn("Pi took {count} prompts and did not run them", count=len(lost))
-            self._keep("storing lost prompts", self._settler.lost(lost))

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from pitelegram.bridge.turn import Turn
+from pitelegram.pi.sessions import is_prompt
 from pitelegram.store.rows import InboxRow
 
 
@@ -107,5 +108,5 @@ class RunBook:
 
 
 def _same(prompt: str | None, text: str) -> bool:
-    """Whether Pi's text is that prompt; blanks around it do not count."""
-    return prompt is not None and prompt.strip() == text.strip()
+    """Whether Pi's text is that prompt."""
+    return prompt is not None and is_prompt(text, prompt)

@@ -53,7 +53,7 @@ class Watch(Service):
     def _look(self) -> None:
         self._call = self._clock.callLater(PERIOD, self._look)
         before, self._suspected = self._suspected, None
-        if self._queue.overdue():
+        if self._queue.hands.overdue():
             self._suspected = self._events()
             if before == self._suspected:
                 spawn(self._log, "looking after an overdue prompt", self._check(before))
@@ -61,13 +61,13 @@ class Watch(Service):
     async def _check(self, events: int) -> None:
         try:
             state: dict[str, Any] = await self._host.get_state()
-            if self._events() != events or not self._queue.overdue():
+            if self._events() != events or not self._queue.hands.overdue():
                 return
             if state.get("pendingMessageCount"):
                 cleared = await self._host.clear_queue()
                 texts = [*cleared.get("steering", ()), *cleared.get("followUp", ())]
                 await self._queue.give_back(texts)
             elif not state.get("isStreaming") and not state.get("isCompacting"):
-                self._queue.missed_settlement()
+                self._queue.hands.missed_settlement()
         except (PiGone, PiRefused) as error:
             self._log.info("an overdue prompt cannot be looked after: {reason}", reason=str(error))

@@ -70,7 +70,7 @@ class Queueing(RigCase):
         seen = []
         real = rig.host.prompt
 
-        def prompt(rpc_id: str, message: str, lane: str) -> object:
+        def prompt(rpc_id: str, message: str, lane: str, images: object) -> object:
             row = rig.inbox.rows("handed")[0]
             seen.append((row.rpc_id == rpc_id, row.run_id == rpc_id, row.mark_file, row.mark_size))
             return real(rpc_id, message, lane)
@@ -111,7 +111,7 @@ class Queueing(RigCase):
         rig = self.started()
         real = rig.host.prompt
 
-        def prompt(rpc_id: str, message: str, lane: str) -> object:
+        def prompt(rpc_id: str, message: str, lane: str, images: object) -> object:
             rig.host.prompt = real
             return self._handled()
 
@@ -167,7 +167,7 @@ class Queueing(RigCase):
 
             return fail(refusals.pop()) if refusals else real(*arguments)
 
-        rig.parts.queue._inbox = Replaced(rig.inbox, hand=hand)
+        rig.parts.queue.hands._inbox = Replaced(rig.inbox, hand=hand)
         rig.message("one")
         self.assertEqual(rig.prompts(), [])
         self.assertEqual(rig.states(), {"held": 1})
@@ -310,7 +310,7 @@ class Steering(RigCase):
         lead = rig.host.prompts[0][0]
         real = rig.host.prompt
 
-        def late(rpc_id: str, message: str, lane: str) -> object:
+        def late(rpc_id: str, message: str, lane: str, images: object) -> object:
             rig.host.prompt = real
             rig.host.open_gate("a")
             rig.run()
