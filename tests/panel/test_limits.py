@@ -150,7 +150,7 @@ class HostileTests(LimitCase):
     def test_short_ones(self, words: str) -> None:
         """The menu and short answers; of the closed panel nothing is left to press."""
         self.check(screens.menu(words))
-        self.check(screens.closing(words or "x"))
+        self.check(screens.closing(words if words.strip() else "x"))
         closed = screens.closed().as_params()
         self.assertEqual(closed["reply_markup"]["inline_keyboard"], [])
 

@@ -33,13 +33,16 @@ class Snapshots:
     """The recorded screens.
 
     @param places: what to write instead of a path or another text that differs between runs.
+    @param record: whether to write instead of comparing; None: as the environment says.
     @ivar checked: names of the screens that were compared (or recorded).
     """
 
-    def __init__(self, places: dict[str, str], directory: Path = DIRECTORY) -> None:
+    def __init__(
+        self, places: dict[str, str], directory: Path = DIRECTORY, record: bool | None = None
+    ) -> None:
         self._places = places
         self._directory = directory
-        self._record = bool(os.environ.get(RECORD))
+        self._record = bool(os.environ.get(RECORD)) if record is None else record
         self.checked: list[str] = []
 
     def check(self, name: str, message: Message, toast: str = "") -> None:

@@ -6,6 +6,8 @@ import json
 import shlex
 from pathlib import Path
 
+from twisted.trial.unittest import SynchronousTestCase
+
 from pitelegram.kernel.deferring import deferred
 from pitelegram.sandbox.records import Message
 from pitelegram.testing.pienv import pi_command
@@ -19,6 +21,48 @@ if [ "$1" != --version ] && [ -e {order} ]; then
 fi
 exec {pi} "$@"
 """
+
+
+class SnapshotTests(SynchronousTestCase):
+    """L{Snapshots} itself."""
+
+    def setUp(self) -> None:
+        """An empty directory, and no wish to record."""
+        self.directory = Path(self.mktemp())
+        self.directory.mkdir()
+        self.screens = Snapshots({"/tmp/a b": "<base>"}, self.directory, record=False)
+        self.recording = Snapshots({"/tmp/a b": "<base>"}, self.directory, record=True)
+
+    def shown(self, text: str, data: str) -> Message:
+        """A message with one button."""
+        keyboard = {"inline_keyboard": [[{"text": "Go", "callback_data": data}]]}
+        return Message(1, {"id": 1}, 0, {"text": text}, markup=keyboard)
+
+    def test_same(self) -> None:
+        """What varies does not count: paths, ids, lives."""
+        first = self.shown("in /tmp/a b\n🟢 a · running · idle", "ptd:n:0123456789abcdef:12")
+        self.recording.check("one", first, "toast")
+        again = self.shown("in <base>\n🟢 a · running · active", "ptd:n:fedcba9876543210:4711")
+        self.screens.check("one", again, "toast")
+        self.assertEqual(self.screens.checked, ["one"])
+
+    def test_other(self) -> None:
+        """Another text, button or toast fails, and the difference can be read."""
+        self.recording.check("one", self.shown("a\nb", "ptd:m"))
+        for other, toast in (
+            (self.shown("a\nc", "ptd:m"), ""),
+            (self.shown("a\nb", "ptd:x"), ""),
+            (self.shown("a\nb", "ptd:m"), "t"),
+        ):
+            failed = self.assertRaises(AssertionError, self.screens.check, "one", other, toast)
+            self.assertIn("the screen one is not as recorded", str(failed))
+            self.assertRegex(str(failed), r"(?m)^-.*\n\+")
+
+    def test_unknown(self) -> None:
+        """A screen that was never recorded fails, and is not recorded by the way."""
+        failing = self.shown("a", "ptd:m")
+        self.assertRaises(AssertionError, self.screens.check, "one", failing)
+        self.assertEqual(list(self.directory.iterdir()), [])
 
 
 class ScreensCase(SystemCase):
