@@ -13,6 +13,7 @@ COMMANDS = {
     "next": "end what Pi is doing and go on with the next prompt",
     "continue": "have Pi go on, before everything that waits",
     "status": "what this worker is doing",
+    "name": "give this Thread a name, or its own title again",
 }
 """Every command of a worker's Thread, with its help."""
 
@@ -37,19 +38,25 @@ CONTINUING = "Queued continue prompt."
 NOBODY_KNOWS = "⚠️ Nobody can tell whether Pi finished this prompt"
 
 
-def command_list() -> str:
-    """Return one line per command."""
-    return "\n".join(f"/{name} – {words}" for name, words in COMMANDS.items())
+def command_list(with_name: bool = True) -> str:
+    """Return one line per command.
+
+    @param with_name: the leader can name Threads.
+    """
+    return "\n".join(
+        f"/{name} – {words}" for name, words in COMMANDS.items() if with_name or name != "name"
+    )
 
 
-def unknown_command(name: str) -> str:
-    """Return the answer to a command that does not exist here."""
+def unknown_command(name: str, with_name: bool = True) -> str:
+    """Return the answer to a command that does not exist here; see L{command_list}."""
+    commands = command_list(with_name)
     hint = ""
     if name in ("daemon", "workers", "attach", "detach"):
         hint = f"\n/{name} works in the 🛠 Control Thread."
     if name in ("start", "help"):
-        return f"Write a message and Pi gets it. In this Thread there are:\n{command_list()}"
-    return f"There is no /{name} here, and Pi did not get it. There are:\n{command_list()}{hint}"
+        return f"Write a message and Pi gets it. In this Thread there are:\n{commands}"
+    return f"There is no /{name} here, and Pi did not get it. There are:\n{commands}{hint}"
 
 
 def not_taken(what: str, with_text: bool) -> str:

@@ -26,6 +26,8 @@ class FakeLeaderLink:
     @ivar api_calls: C{(method, params, options)} in order.
     @ivar api_results: each call takes one of these as its result (an exception fails it, a Deferred
         is waited for), while there are any; later sends give message ids from 1000.
+    @ivar renames: C{(target, name)} of each wish; its result is one of C{rename_results}, as with
+        C{api_results}, or what a leader whose own title is C{A} answers.
     @ivar uploaded: the content of every file that a call named, in order.
     @ivar failures: each submission takes one of these and fails with it, while there are any.
     @ivar settings: what C{set_setting} wrote.
@@ -36,6 +38,9 @@ class FakeLeaderLink:
     def __init__(self, registration: dict[str, Any] | None = None) -> None:
         self.registration = registration or {}
         self.capabilities = frozenset(CAPABILITIES)
+        self.renames: list[tuple[Any, str]] = []
+        self.rename_results: list[Any] = []
+        self.modes: list[tuple[Any, str]] = []
         self.submitted: list[tuple[str, dict[str, Any]]] = []
         self.api_calls: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         self.api_results: list[Any] = []
@@ -120,6 +125,25 @@ class FakeLeaderLink:
             inner = inner.setdefault(part, {})
         inner[last] = value
         return succeed(copy.deepcopy(self.settings))
+
+    def rename_thread(self, target: dict[str, int], name: str) -> Deferred[dict[str, Any]]:
+        """See L{ILeaderLink}."""
+        if self.lost:
+            return fail(LinkLost("the link is gone"))
+        self.renames.append((target, name))
+        if self.rename_results:
+            result = self.rename_results.pop(0)
+            if isinstance(result, Deferred):
+                return result
+            return fail(result) if isinstance(result, Exception) else succeed(result)
+        return succeed({"displayTitle": name or "A", "manualName": name or None})
+
+    def set_display_mode(
+        self, target: dict[str, int] | None, mode: str
+    ) -> Deferred[dict[str, Any]]:
+        """See L{ILeaderLink}."""
+        self.modes.append((target, mode))
+        return succeed({"mode": mode})
 
     def disconnect(self, reason: str, delete_thread: bool) -> Deferred[dict[str, Any]]:
         """See L{ILeaderLink}."""

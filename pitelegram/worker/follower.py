@@ -15,6 +15,7 @@ from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.control import Control
 from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.intake import Intake
+from pitelegram.worker.orders import Orders
 from pitelegram.worker.preferences import Preferences
 from pitelegram.worker.registration import Registration
 from pitelegram.worker.report import Report
@@ -39,6 +40,7 @@ class Follower:
         control: Control,
         submitter: Submitter,
         dialogs: Dialogs,
+        orders: Orders,
         preferences: Preferences,
         stop: Callable[[bool, float], None],
     ) -> None:
@@ -49,6 +51,7 @@ class Follower:
         self._control = control
         self._submitter = submitter
         self._dialogs = dialogs
+        self._orders = orders
         self._preferences = preferences
         self._stop = stop
 
@@ -66,6 +69,7 @@ class Follower:
             self._preferences.take(settings)
         self._submitter.kick(new_link=True)
         self._dialogs.placed()
+        self._orders.placed()
 
     def state(self) -> dict[str, Any]:
         """See L{IBusFollower.state}."""
@@ -97,6 +101,7 @@ class Follower:
         """See L{IBusFollower.replace_target}."""
         self._registration.replaced(target)
         self._dialogs.placed()
+        self._orders.placed()
         return {}
 
     def settings_told(self, settings: dict[str, Any]) -> None:

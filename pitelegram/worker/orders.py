@@ -35,6 +35,7 @@ from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.bestcalls import BestEffort
 from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.halting import Halting
+from pitelegram.worker.naming import Naming
 from pitelegram.worker.queue import Queue
 from pitelegram.worker.reactions import Reactions
 from pitelegram.worker.settling import Settler, short_id
@@ -45,6 +46,7 @@ class Orders:
 
     @param thread_name: returns the name of the worker's Thread, where it has one.
     @param status_text: returns the answer to C{/status}.
+    @ivar _aside: rows about names, which are under way or wait for a leader (C{_waiting}).
     """
 
     _log = Logger()
@@ -59,6 +61,7 @@ class Orders:
         thread_name: Callable[[], str | None],
         status_text: Callable[[], str],
         dialogs: Dialogs,
+        naming: Naming,
         reactions: Reactions,
     ) -> None:
         self._inbox = inbox
@@ -69,6 +72,9 @@ class Orders:
         self._thread_name = thread_name
         self._status_text = status_text
         self._dialogs = dialogs
+        self._naming = naming
+        self._aside: set[int] = set()
+        self._waiting: set[int] = set()
         self._reactions = reactions
         self._working: Deferred[Any] | None = None
 
@@ -79,9 +85,16 @@ class Orders:
             if not working.called:
                 self._working = working
 
+    def placed(self) -> None:
+        """There is a link, or another Thread."""
+        self._naming.placed()
+        self._aside -= self._waiting
+        self._waiting.clear()
+        self.kick()
+
     async def _work(self) -> None:
         try:
-            while rows := self._inbox.rows("admitted"):
+            while rows := [r for r in self._inbox.rows("admitted") if r.seq not in self._aside]:
                 for row in rows:
                     await self._do(row)
         finally:
@@ -90,11 +103,27 @@ class Orders:
     async def _do(self, row: InboxRow) -> None:
         try:
             asked, origin = read_update(row.kind, loads(row.body or b"{}"))
+            if self._naming.wants(asked, origin):
+                self._aside.add(row.seq)
+                spawn(self._log, "naming a Thread", self._name(row, asked, origin))
+                return
             text = await self._answer(row, asked, origin)
         except ValueError:
             # It was read before it was admitted; only a damaged row comes here.
             self._log.error("an admitted row cannot be read; it is settled without effect")
             text = None
+        await self._settle(row, text)
+
+    async def _name(self, row: InboxRow, asked: Asked, origin: Origin) -> None:
+        """Beside the others: what Telegram takes its time for must not hold up an abort."""
+        if not self._naming.ready():
+            self._waiting.add(row.seq)
+            return
+        text = await self._naming.do(asked, origin, row.delivery_id)
+        await self._settle(row, text)
+        self._aside.discard(row.seq)
+
+    async def _settle(self, row: InboxRow, text: str | None) -> None:
         answers = (
             notice(f"reply-{short_id(row.delivery_id)}", text, row.admitted_ms) if text else []
         )
@@ -136,7 +165,7 @@ class Orders:
             prompt = prompt_text("continue", self._thread_name())
             await self._queue.go_on(row, prompt, labels.CONTINUE)
             return labels.CONTINUING
-        return labels.unknown_command(command.name)
+        return labels.unknown_command(command.name, self._naming.offered())
 
     async def _edit(self, row: InboxRow, edit: Edit) -> str | None:
         original = self._original(row)

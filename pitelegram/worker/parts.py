@@ -14,6 +14,7 @@ from pitelegram.ids import ProcessBirth, managed_binding
 from pitelegram.pi.interfaces import IPiHost
 from pitelegram.pi.sessions import mark
 from pitelegram.store.worker_interfaces import IInbox
+from pitelegram.threads.interfaces import without_mark
 from pitelegram.worker.bestcalls import BestEffort
 from pitelegram.worker.brake import Brake
 from pitelegram.worker.chataction import ChatAction
@@ -23,12 +24,13 @@ from pitelegram.worker.follower import Follower
 from pitelegram.worker.halting import Halting
 from pitelegram.worker.intake import Intake
 from pitelegram.worker.listener import Listener
+from pitelegram.worker.naming import Naming
 from pitelegram.worker.notifying import Notifier
 from pitelegram.worker.orders import Orders
 from pitelegram.worker.port import HostPort
 from pitelegram.worker.posting import Poster
-from pitelegram.worker.queue import Queue
 from pitelegram.worker.preferences import Preferences
+from pitelegram.worker.queue import Queue
 from pitelegram.worker.reactions import Reactions
 from pitelegram.worker.registration import Registration
 from pitelegram.worker.report import Report
@@ -124,12 +126,15 @@ class WorkerParts:
         host, queue = self.host, self.queue
         link = self.registration.current_link
         notifier = Notifier(clock, self.settler.say)
+        poster = Poster(link, identity.uploads)
+        traces = DialogTraces(clock, inbox, link, lambda: notifier.cancelled("gone"))
+        self.naming = Naming(self.registration, poster, traces, self.calls)
         self.dialogs = Dialogs(
             clock,
             host,
             identity.birth.birth,
-            Poster(link, identity.uploads),
-            DialogTraces(clock, inbox, link, lambda: notifier.cancelled("gone")),
+            poster,
+            traces,
             notifier,
             self.calls,
             lambda: self.registration.target,
@@ -160,6 +165,7 @@ class WorkerParts:
             self._thread_name,
             self.report.text,
             self.dialogs,
+            self.naming,
             self.reactions,
         )
         self.intake = Intake(
@@ -184,6 +190,7 @@ class WorkerParts:
             Control(self.port),
             self.submitter,
             self.dialogs,
+            self.orders,
             self.preferences,
             stop,
         )
@@ -216,7 +223,9 @@ class WorkerParts:
         self._after_run()
 
     def _thread_name(self) -> str | None:
-        return self.registration.thread_name
+        """Return what the operator sees: the title, without the mark of who works."""
+        title = self.registration.display_title
+        return without_mark(title) if title else self.registration.thread_name
 
     def _mark(self) -> tuple[str | None, int, str | None]:
         file = (self.host.state or {}).get("sessionFile")

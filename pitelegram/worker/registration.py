@@ -23,7 +23,8 @@ class Registration:
     @ivar link: the registered link, None while there is none.
     @ivar made: how many registrations there were.
     @ivar target: C{{"chatId","threadId"?}} or None.
-    @ivar thread_name: the name of the Thread, None while it has none.
+    @ivar thread_name: the palette name of the Thread, None while it has none.
+    @ivar manual_name: the name that the operator gave the Thread, as far as is known.
     """
 
     def __init__(
@@ -49,6 +50,21 @@ class Registration:
         self.link: ILeaderLink | None = None
         self.target: dict[str, int] | None = None
         self.thread_name: str | None = None
+        self.manual_name: str | None = None
+        self._title: str | None = None
+
+    @property
+    def display_title(self) -> str | None:
+        """What the Thread is called, as Telegram took it; None while that is not known."""
+        if self.link is not None:
+            self._title = self.link.registration.get("displayTitle")
+        return self._title
+
+    def renamed(self, title: str | None, manual_name: str | None) -> None:
+        """The leader gave the Thread another title."""
+        self._title, self.manual_name = title, manual_name
+        if self.link is not None:
+            self.link.registration["displayTitle"] = title
 
     def current_link(self) -> ILeaderLink | None:
         """Return the registered link, None while there is none."""
@@ -91,14 +107,20 @@ class Registration:
         self.target = answer.get("target")
         self._slot = answer.get("slot")
         self.thread_name = answer.get("threadName")
+        self.manual_name = answer.get("manualName")
+        self._title = answer.get("displayTitle")
         await self._inbox.set_meta("instance_id", answer["instanceId"])
         self.made += 1
         self.link = link
 
     def replaced(self, target: dict[str, int] | None) -> None:
         """The worker's Thread is another one now."""
+        if target != self.target and self.link is not None:
+            # The title of the one before is not this one's; the next heartbeat tells.
+            self.renamed(None, self.manual_name)
         self.target = target
 
     def lost(self) -> None:
-        """The link is gone."""
+        """The link is gone; what was known last stays known."""
+        self._title = self.display_title
         self.link = None

@@ -33,6 +33,8 @@ class Trace:
 
     @ivar state: C{open}, C{closing} (it still shows its buttons) or C{closed}.
     @ivar text: the question while it is open, then what the message is to say.
+    @ivar lasting: it stays open when this process ends.
+    @ivar thread_id: for a lasting one, where it is.
     @ivar unseen: nobody answered in time, perhaps because the message is not there any more.
     """
 
@@ -42,6 +44,8 @@ class Trace:
     text: str
     state: str = "open"
     unseen: bool = False
+    lasting: bool = False
+    thread_id: int | None = None
 
 
 class DialogTraces:
@@ -74,7 +78,7 @@ class DialogTraces:
         found: Any = [] if stored is None else loads(stored)
         self._traces = [Trace(**each) for each in found]
         for trace in self._traces:
-            if trace.state == "open":
+            if trace.state == "open" and not trace.lasting:
                 trace.state, trace.text = "closing", closed(trace.text, WORKER_ENDED)
 
     def find(self, chat_id: int | None, message_id: int | None) -> Trace | None:
@@ -88,10 +92,24 @@ class DialogTraces:
             None,
         )
 
-    def opened(self, chat_id: int, message_id: int, takes_text: bool, body: str) -> None:
-        """A dialog's message is in the Thread."""
+    def lasting(self) -> list[Trace]:
+        """Return the open ones that outlive the process."""
+        return [trace for trace in self._traces if trace.lasting and trace.state == "open"]
+
+    def opened(
+        self,
+        chat_id: int,
+        message_id: int,
+        takes_text: bool,
+        body: str,
+        lasting: bool = False,
+        thread_id: int | None = None,
+    ) -> None:
+        """A dialog's message is in the Thread; see L{Trace}."""
         if self.find(chat_id, message_id) is None:
-            self._traces.append(Trace(chat_id, message_id, takes_text, body))
+            trace = Trace(chat_id, message_id, takes_text, body)
+            trace.lasting, trace.thread_id = lasting, thread_id
+            self._traces.append(trace)
             self._store()
 
     def over(self, chat_id: int, message_id: int, text: str, unseen: bool = False) -> None:
@@ -169,5 +187,10 @@ class DialogTraces:
         """Remember what is open and closing, and the newest of those that are closed."""
         old = [trace for trace in self._traces if trace.state == "closed"][:-KEPT]
         self._traces = [trace for trace in self._traces if trace not in old]
-        value = dumps([attrs.asdict(trace) for trace in self._traces]).decode()
+        value = dumps([attrs.asdict(trace, filter=_told) for trace in self._traces]).decode()
         spawn(self._log, "remembering dialogs", self._inbox.set_meta(_KEY, value))
+
+
+def _told(field: Any, value: Any) -> bool:
+    """Whether a field says more than its default."""
+    return bool(value != field.default)
