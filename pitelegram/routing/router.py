@@ -204,7 +204,17 @@ class Router(Service):
         lane.put(entry)
         if destination.kind == WORKER:
             self._expect(entry.row, destination)
+            self._own(entry, destination)
         return lane
+
+    def _own(self, entry: Entry, destination: Destination) -> None:
+        """The message of a press that nobody claims is the worker's, which may change it then."""
+        row = entry.row
+        if row.kind == "callback_query" and row.message_id is not None:
+            message = entry.update()["callback_query"].get("message") or {}
+            sender = message.get("from")
+            if isinstance(sender, dict) and sender.get("is_bot") is True:
+                self.owners.shown(row.chat_id, row.message_id, destination.key)
 
     def _expect(self, row: Incoming | JournalRow, destination: Destination) -> None:
         if row.kind == "message" and row.message_id is not None:

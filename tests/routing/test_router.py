@@ -462,6 +462,20 @@ class OwnershipTests(RouterCase):
         self.accept(self.callback(900, "w:x", thread=11))
         self.assertEqual((len(alpha.forwards), len(beta.forwards)), (0, 1))
 
+    def test_message_that_nobody_noted(self) -> None:
+        """Whose button is pressed, he has sent it, where no other is known: he may change it."""
+        self.successResultOf(self.bindings.remember_messages(OWNER, [901], "daemon", True))
+        self.follow("a")
+        presses = [self.callback(number, "w:x", f"cb{number}") for number in (900, 901, 902, 903)]
+        bot, user = {"id": 4242, "is_bot": True}, {"id": OWNER, "is_bot": False}
+        for press, sender in zip(presses, (bot, bot, user, None), strict=True):
+            press["callback_query"]["message"]["from"] = sender
+        self.accept(*presses)
+        for _ in range(2):
+            owners = [self.router.owners.owner(OWNER, number) for number in (900, 901, 902, 903)]
+            self.assertEqual(owners, [(ALPHA, True), ("daemon", True), None, None])
+            self.restart()
+
     def test_unknown_buttons_settle(self) -> None:
         """Reactions, edits and buttons that belong to nobody settle without a word."""
         edit = {"update_id": next(self.update_ids), "edited_message": self.message(99)["message"]}
