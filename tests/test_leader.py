@@ -134,7 +134,7 @@ class LeadingTests(LeaderCase):
             lambda: [call for call in follower.calls if call[0] == "admit"]
         )
         self.assertEqual(admitted[4]["message"]["text"], "to it")
-        await self.world.until(lambda: self.world.sent("belongs to no worker"))
+        await self.world.until(lambda: self.world.sent("Choose target thread"))
 
     @deferred
     async def test_control_thread(self) -> None:
@@ -265,7 +265,7 @@ class LeadingTests(LeaderCase):
     async def test_short_answer_refused(self) -> None:
         """A short answer that Telegram refuses is no fault, and its row is settled."""
         self.api.script("sendMessage", Refused("sendMessage", 400, "no"))
-        await self.world.receive(self.world.message("hello", 4711))
+        await self.world.receive(self.world.message("hello"))
         await self.world.until(lambda: not self.leader.journal.unsettled())
         self.assertEqual(len(self.world.sent("no worker")), 1)
 

@@ -121,7 +121,7 @@ PARTS: tuple[tuple[str, Look], ...] = (
     ("maintenance", _own(lambda daemon, leader: leader.retention)),
     ("the outbox sender", _own(lambda daemon, leader: leader.delivery.sender)),
     ("the workers' files", lambda daemon, leader: leader.orphans.problems()),
-    ("the choosers", lambda daemon, leader: leader.desk.choosing.problems()),
+    ("the choosers", lambda daemon, leader: leader.desk.problems()),
     ("the bus", _own(lambda daemon, leader: leader.bus)),
     ("the control socket", _own(lambda daemon, leader: daemon.control)),
     ("the installation's key", _own(lambda daemon, leader: leader.continuity)),

@@ -267,6 +267,7 @@ def make_desk(leader: LeaderService) -> Desk:
         clock=ground.reactor,
         now_ms=ground.database.now_ms,
         fresh_id=lambda: ground.random_bytes(8).hex(),
+        owner=ground.owner.owner,
     )
 
 

@@ -46,6 +46,7 @@ class Asking:
     """Sends and edits the messages of choosers.
 
     @param fresh_id: makes the id of a chooser; nobody can guess one.
+    @param owner: whose private chat is asked in, and no other.
     """
 
     choosing: Choosing
@@ -54,6 +55,7 @@ class Asking:
     notices: INotices
     clock: IReactorTime
     fresh_id: Callable[[], str]
+    owner: Callable[[], int | None]
     _running: bool = attrs.field(default=False, init=False)
     _busy: bool = attrs.field(default=False, init=False)
     _job: Deferred[None] | None = attrs.field(default=None, init=False)
@@ -120,10 +122,12 @@ class Asking:
     def _next(self) -> Case | None:
         """Return a case with something to show; else look again when one may have."""
         now = self.clock.seconds()
+        if not self.choosing.candidates.possible():
+            return None
         making = bool(self.choosing.bindings.provisions())
         room = self.choosing.cases.room(CAPACITY)
-        newest = self.choosing.newest_starts()
-        workers = self.choosing.workers()
+        newest = self.choosing.cases.newest_starts()
+        workers = self.choosing.candidates.workers()
         soonest = None
         for case in self.choosing.cases:
             if case.step.now == cases.UNASKED and newest.get(case.command, case) is not case:
@@ -140,10 +144,10 @@ class Asking:
     def _due(self, case: Case, making: bool, room: bool, workers: list[Worker]) -> float | None:
         """Return when something may be shown for a case; None: not before something changes."""
         now = self.clock.seconds()
-        if case.held:
+        if case.held or case.target.chat_id != self.owner():
             return None
         if case.step.now in (cases.UNASKED, cases.OPEN):
-            if not case.waiting() or (case.step.now == cases.UNASKED and not room):
+            if (case.step.now == cases.UNASKED and not room) or not case.waiting():
                 return None
             if making and not case.is_command and now - case.since < PROVISION_PATIENCE:
                 return max(case.not_before, now + 1.0)
@@ -189,7 +193,7 @@ class Asking:
         if case.step.now != cases.OPEN:
             return
         assert case.chooser is not None
-        view = choosertexts.question(case.chooser, self.choosing.workers(), False)
+        view = choosertexts.question(case.chooser, self.choosing.candidates.workers(), False)
         place = {"chat_id": case.target.chat_id}
         if case.target.thread_id is not None:
             place["message_thread_id"] = case.target.thread_id
@@ -199,7 +203,7 @@ class Asking:
             self._later(case)
         elif sent.get("message_thread_id") != case.target.thread_id:
             await self._strayed(case, message_id)
-        elif case.step.now != cases.OPEN:
+        elif case.step.now != cases.OPEN or case.held:
             await self._take_back(case.target.chat_id, message_id)
         else:
             await self._shown(case, message_id, view)
@@ -228,6 +232,7 @@ class Asking:
             chooser = attrs.evolve(case.chooser, message_id=message_id)
             self.choosing.cases.asked(case, chooser)
             case.shown, case.tries, case.missing, case.restoring = view, 0, 0, False
+            case.checked = self.clock.seconds()
         await self.choosing.supersede(case)
 
     async def _edit(self, case: Case) -> None:
@@ -235,7 +240,7 @@ class Asking:
         await self.gate.wait(case.target.chat_id, "edit")
         if case.held or case.step.now not in (cases.SENT, cases.CLEANING):
             return
-        view = _view(case, self.choosing.workers())
+        view = _view(case, self.choosing.candidates.workers())
         case.shown, case.urgent = view, False
         where = {"chat_id": case.chooser.chat_id, "message_id": case.chooser.message_id}
         await self.api.call("editMessageText", {**where, **view.as_params()})

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import attrs
 
 from pitelegram.kernel.machine import Machine, Table
+from pitelegram.routing.candidates import START, word_of
 from pitelegram.routing.lanes import CHOOSER, Destination, Entry, Lane
 from pitelegram.store.choosers import Chooser
 from pitelegram.targets import TelegramTarget
@@ -66,6 +67,7 @@ class Case:
     @ivar stuck: tidying up failed, and is offered as a button.
     @ivar shown: what its message shows now, as far as is known.
     @ivar urgent: the operator waits for another screen.
+    @ivar checked: monotonic seconds when its message was last known to be there.
     @ivar not_before: monotonic seconds before which nothing is sent for it.
     @ivar tries: sends that failed in a row.
     @ivar missing: sends in a row for which there was no such Thread.
@@ -86,6 +88,7 @@ class Case:
     stuck: bool = False
     shown: object = None
     urgent: bool = False
+    checked: float = 0.0
     not_before: float = 0.0
     tries: int = 0
     missing: int = 0
@@ -186,6 +189,15 @@ class Cases:
         for source in case.sources:
             if self._by_source.get(source) is case:
                 del self._by_source[source]
+
+    def newest_starts(self) -> dict[str, Case]:
+        """Return the newest of each equal C{/start} that is still to be answered, by its text."""
+        found: dict[str, Case] = {}
+        for case in self._by_key.values():
+            if case.asking and word_of(case.command) == START:
+                if case.command not in found or found[case.command].seq < case.seq:
+                    found[case.command] = case
+        return found
 
     def room(self, most: int) -> bool:
         """Whether one more may be asked."""

@@ -6,19 +6,19 @@ tidied up is in L{pitelegram.routing.asking}, C{presses} and C{clearing}.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
-from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from zope.interface import implementer
 
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.routing import cases
+from pitelegram.routing.candidates import START, Candidates, command_in, word_of
 from pitelegram.routing.cases import Case, Cases, case_of
-from pitelegram.routing.choosertexts import MOST_WORKERS, Worker, label
+from pitelegram.routing.deadlines import Deadlines
 from pitelegram.routing.interfaces import IFollower, IRegistry, IRegistryObserver
 from pitelegram.routing.lanes import CHOOSER, WORKER, Destination, Entry, Lane
 from pitelegram.store.choosers import RESTORE, Choosers
@@ -26,28 +26,13 @@ from pitelegram.store.interfaces import IBindings, IJournal
 from pitelegram.store.rows import JournalRow
 from pitelegram.threads.interfaces import IThreads
 
-ENABLED = "enabled"
-"""The thread mode in which there are choosers."""
-
 LIFE = 3600
 """Seconds after its own date in which a target may be chosen for a command in All."""
 
-LOOK_AGAIN = 60.0
-"""Seconds after which a deadline is compared with the wall clock again; somebody may set that."""
+CHECK_AGAIN = 60.0
+"""Seconds after which a new message lets look whether the chooser's message is still there."""
 
-LONG_WAIT = 600.0
-"""Seconds after which the status says that messages wait for a choice."""
-
-_COMMAND = re.compile(r"/[A-Za-z0-9_]{1,64}(?:@\w+)?(?:\s|$)")
 _KINDS = ("message", "edited_message", "message_reaction")
-START = "/start"
-_GREETINGS = (START, "/help")
-
-
-def command_in(message: dict[str, Any]) -> str | None:
-    """Return the whole text of a message that is a bot command."""
-    text = message.get("text")
-    return text if isinstance(text, str) and _COMMAND.match(text) else None
 
 
 @implementer(IRegistryObserver)
@@ -67,6 +52,7 @@ class Choosing:
     bindings: IBindings
     registry: IRegistry
     threads: IThreads
+    candidates: Candidates
     clock: IReactorTime
     now_ms: Callable[[], int]
     cases: Cases = attrs.field(factory=Cases, init=False)
@@ -77,9 +63,13 @@ class Choosing:
         default=lambda lane, entries: None, init=False
     )
     forget: Callable[[list[Entry]], None] = attrs.field(default=lambda entries: None, init=False)
-    _timer: IDelayedCall | None = attrs.field(default=None, init=False)
+    deadlines: Deadlines = attrs.field(init=False)
     _running: bool = attrs.field(default=False, init=False)
     _log = Logger()
+
+    @deadlines.default
+    def _make_deadlines(self) -> Deadlines:
+        return Deadlines(self.cases, self.clock, self.now_ms, self._look_at)
 
     # --- life ---------------------------------------------------------------------------------
 
@@ -101,14 +91,12 @@ class Choosing:
             elif case.step.now == cases.CLEANING:
                 self.clear(case, self._has_failed(case))
         self.changed()
-        self._arm()
+        self.deadlines.arm()
 
     def stop(self) -> None:
         """Change nothing more."""
         self._running = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self.deadlines.stop()
 
     async def _resume(self, case: Case) -> None:
         chooser = case.chooser
@@ -120,40 +108,6 @@ class Choosing:
             await self.threads.reassign(chooser.recipient, chooser.chat_id, chooser.thread_id)
         self.check(case)
 
-    def problems(self) -> list[str]:
-        """Return a sentence when messages have waited long for a choice."""
-        old = self.clock.seconds() - LONG_WAIT
-        count = sum(len(case.waiting()) for case in self.cases if case.since < old)
-        if not count:
-            return []
-        return [f"{count} messages wait until you choose a worker for them; the chat asks for it"]
-
-    # --- who may be chosen --------------------------------------------------------------------
-
-    def workers(self) -> list[Worker]:
-        """Return the live workers with a Thread, by slot; equal titles get their letter."""
-        found = []
-        for follower in self.registry.followers():
-            binding = self.bindings.get(follower.binding_key) if follower.ready else None
-            if binding is not None and binding.thread_id is not None:
-                title = binding.title or self.threads.title(binding.binding_key)
-                found.append((binding.slot or "?", binding.binding_key, title))
-        titles = [title for _, _, title in found]
-        return [
-            Worker(
-                binding_key=key,
-                label=label(title if titles.count(title) == 1 else f"{slot} · {title}"),
-            )
-            for slot, key, title in sorted(found)[:MOST_WORKERS]
-        ]
-
-    def prefers(self, message: dict[str, Any]) -> bool:
-        """Whether a greeting that nobody owns is to be chosen for, instead of answered."""
-        command = command_in(message)
-        if command is None or self.threads.mode() != ENABLED:
-            return False
-        return _word(command) in _GREETINGS and bool(self.workers())
-
     # --- where rows wait ----------------------------------------------------------------------
 
     def kept(self, entry: Entry) -> Destination | None:
@@ -161,7 +115,7 @@ class Choosing:
         case = self.cases.chosen(entry.seq)
         if case is not None and case.chooser is not None and case.chooser.recipient is not None:
             return Destination(WORKER, case.chooser.recipient)
-        if self.threads.mode() != ENABLED or entry.row.kind not in _KINDS:
+        if not self.candidates.possible() or entry.row.kind not in _KINDS:
             return None
         target = entry.row.target
         case = self.cases.get(target.key) or self.cases.get(f"{target.key}#{entry.seq}")
@@ -171,7 +125,7 @@ class Choosing:
 
     def destination(self, row: JournalRow, update: dict[str, Any]) -> Destination | None:
         """Return where a row waits that belongs to nobody; None when nothing is asked about it."""
-        if self.threads.mode() != ENABLED:
+        if not self.candidates.possible():
             return None
         target = row.target
         if row.kind == "message":
@@ -224,8 +178,11 @@ class Choosing:
                 spawn(self._log, "ending an old command", self.end(case, "expired"))
             elif case.step.now == cases.CLEANING and case.waiting():
                 spawn(self._log, "asking again", self.reopen(case))
+        now = self.clock.seconds()
+        if fresh and case.step.now == cases.SENT and now - case.checked > CHECK_AGAIN:
+            case.shown, case.checked = None, now
         if fresh:
-            self._arm()
+            self.deadlines.arm()
             self.changed()
 
     def emptied(self, lane: Lane) -> None:
@@ -289,7 +246,8 @@ class Choosing:
     async def reopen(self, case: Case) -> None:
         """Ask again, with the same message and the same deadline."""
         chooser = case.chooser
-        assert chooser is not None
+        if case.held or chooser is None or case.step.now not in (cases.DISPATCHING, cases.CLEANING):
+            return
         async with self.holding(case):
             await self.store.reopen(chooser.chooser_id, case.step.now)
             self.reopened(case)
@@ -303,7 +261,7 @@ class Choosing:
         self.cases.asked(case, chooser)
         case.restoring = case.stuck = False
         case.shown, case.urgent = None, True
-        self._arm()
+        self.deadlines.arm()
         self.changed()
 
     # --- ends ---------------------------------------------------------------------------------
@@ -324,19 +282,10 @@ class Choosing:
         self.farewell(case, why)
         self.changed()
 
-    def newest_starts(self) -> dict[str, Case]:
-        """Return the newest case of each equal C{/start} that is still to be answered."""
-        found: dict[str, Case] = {}
-        for case in self.cases:
-            if case.asking and _word(case.command) == START:
-                if case.command not in found or found[case.command].seq < case.seq:
-                    found[case.command] = case
-        return found
-
     @deferred
     async def supersede(self, case: Case) -> None:
         """The chooser of a C{/start} is in the chat: older ones of the very same text end."""
-        if _word(case.command) != START:
+        if word_of(case.command) != START:
             return
         for other in self.cases:
             same = other.target == case.target and other.command == case.command
@@ -348,6 +297,8 @@ class Choosing:
         return _Holding(case, self._let_go)
 
     def _let_go(self, case: Case) -> None:
+        if case.broken:
+            self.deadlines.arm()
         if self._running and case.lane is not None:
             self.place(case.lane, case.lane.take_unpinned())
 
@@ -356,28 +307,14 @@ class Choosing:
             for entry in entries:
                 case.lane.waiting.remove(entry)
 
-    # --- time ---------------------------------------------------------------------------------
-
-    def _arm(self) -> None:
-        """Look at the next deadline, and at the wall clock once in a while until then."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        left = [
-            case.expires_ms - self.now_ms()
-            for case in self.cases
-            if case.expires_ms is not None and case.asking
-        ]
-        if left and self._running:
-            wait = min(LOOK_AGAIN, max(1.0, min(left) / 1000))
-            self._timer = self.clock.callLater(wait, self._look_at_time)
-
-    def _look_at_time(self) -> None:
-        self._timer = None
-        for case in self.cases:
-            if case.is_over(self.now_ms()) and not case.held:
-                spawn(self._log, "ending an old command", self.end(case, "expired"))
-        self._arm()
+    def _look_at(self, case: Case) -> None:
+        """Its time is up, or its last step could not be committed."""
+        if case.is_over(self.now_ms()):
+            spawn(self._log, "ending an old command", self.end(case, "expired"))
+        elif case.step.now == cases.DISPATCHING:
+            self.check(case)
+        elif case.step.now == cases.CLEANING and case.waiting():
+            spawn(self._log, "asking again", self.reopen(case))
 
     # --- registrations ------------------------------------------------------------------------
 
@@ -406,10 +343,6 @@ class _Holding:
     async def __aexit__(self, kind: object, *_: object) -> None:
         self._case.held, self._case.broken = False, kind is not None
         self._let_go(self._case)
-
-
-def _word(command: str) -> str:
-    return command.split(None, 1)[0].partition("@")[0].lower() if command else ""
 
 
 def _deadline(lane: Lane) -> int | None:

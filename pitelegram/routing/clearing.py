@@ -12,17 +12,17 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
 from pitelegram.botapi.interfaces import IBotApi
-from pitelegram.errors import Refused, StoreError, TelegramError
+from pitelegram.errors import Fenced, Refused, StoreError, TelegramError
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.routing import cases
 from pitelegram.routing.cases import Case
 from pitelegram.routing.choosing import Choosing
-from pitelegram.store.choosers import BOUND, FORWARD, HOME, MAKING, RESTORE
+from pitelegram.store.choosers import BOUND, FORWARD, HOME, RESTORE
 
-MAKING_PATIENCE = 20
-"""Looks, L{MAKING_DELAY} apart, while a Thread is being made that it might be."""
+LOOKS = 20
+"""So often it is looked, L{DELAY} apart, whether what speaks against a deletion is over."""
 
-MAKING_DELAY = 5.0
+DELAY = 5.0
 
 GONE = "gone"
 KEPT = "kept"
@@ -65,29 +65,39 @@ class Clearing:
         if case.step.now != cases.CLEANING or case.held or not self._running:
             return case.step.now == cases.DONE
         async with self.choosing.holding(case):
-            try:
-                outcome = await self._delete(case, failed)
-            except StoreError as error:
-                self._log.error("nothing was tidied up: {reason}", reason=str(error))
-                outcome = FAILED
+            outcome = await self._attempt(case, failed)
         if case.step.now != cases.CLEANING or case.waiting():
             # Somebody wrote there meanwhile: it is asked again.
             return False
-        if outcome == LATER and looks < MAKING_PATIENCE:
+        if outcome == LATER and looks < LOOKS:
             self._put_off(case, failed, looks + 1)
             return False
         if outcome in (FAILED, LATER):
             self._offer(case)
             return False
-        why = "failed" if failed else outcome
-        await self.choosing.end(case, why)
+        try:
+            await self.choosing.end(case, "failed" if failed else outcome)
+        except StoreError as error:
+            self._not_stored(error)
+            self._offer(case)
+            return False
         return True
+
+    async def _attempt(self, case: Case, failed: bool) -> str:
+        try:
+            return await self._delete(case, failed)
+        except StoreError as error:
+            self._not_stored(error)
+            return FAILED
+
+    def _not_stored(self, error: StoreError) -> None:
+        if isinstance(error, Fenced):
+            raise error
+        self._log.error("a choice could not be tidied up: {reason}", reason=str(error))
 
     def _put_off(self, case: Case, failed: bool, looks: int) -> None:
         if self._running and case.key not in self._timers:
-            self._timers[case.key] = self.clock.callLater(
-                MAKING_DELAY, self._again, case, failed, looks
-            )
+            self._timers[case.key] = self.clock.callLater(DELAY, self._again, case, failed, looks)
 
     def _again(self, case: Case, failed: bool, looks: int) -> None:
         self._timers.pop(case.key, None)
@@ -120,7 +130,7 @@ class Clearing:
         if against in (BOUND, HOME):
             return KEPT
         if against is not None:
-            return LATER if against == MAKING else FAILED
+            return LATER
         params = {"chat_id": chooser.chat_id, "message_thread_id": thread_id}
         try:
             await self.api.call("deleteForumTopic", params)

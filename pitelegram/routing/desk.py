@@ -12,6 +12,7 @@ from zope.interface import implementer
 
 from pitelegram.botapi.interfaces import IBotApi, ISendGate
 from pitelegram.routing.asking import Asking
+from pitelegram.routing.candidates import Candidates
 from pitelegram.routing.choosing import Choosing
 from pitelegram.routing.clearing import Clearing
 from pitelegram.routing.interfaces import IDaemonTarget, INotices, IRegistry
@@ -20,6 +21,9 @@ from pitelegram.store.choosers import Choosers
 from pitelegram.store.interfaces import IBindings, IJournal
 from pitelegram.threads.interfaces import IThreads
 
+LONG_WAIT = 600.0
+"""Seconds after which the status says that messages wait for a choice."""
+
 
 @attrs.define(eq=False, kw_only=True)
 class Desk:
@@ -27,6 +31,7 @@ class Desk:
 
     @param now_ms: wall clock, as the store's.
     @param fresh_id: makes ids that nobody can guess, of at most 16 characters.
+    @param owner: whose private chat is asked in.
     """
 
     store: Choosers
@@ -40,6 +45,8 @@ class Desk:
     clock: IReactorTime
     now_ms: Callable[[], int]
     fresh_id: Callable[[], str]
+    owner: Callable[[], int | None]
+    candidates: Candidates = attrs.field(init=False)
     choosing: Choosing = attrs.field(init=False)
     asking: Asking = attrs.field(init=False)
     clearing: Clearing = attrs.field(init=False)
@@ -47,12 +54,14 @@ class Desk:
 
     def __attrs_post_init__(self) -> None:
         """Make the parts."""
+        self.candidates = Candidates(self.bindings, self.registry, self.threads)
         self.choosing = Choosing(
             store=self.store,
             journal=self.journal,
             bindings=self.bindings,
             registry=self.registry,
             threads=self.threads,
+            candidates=self.candidates,
             clock=self.clock,
             now_ms=self.now_ms,
         )
@@ -63,6 +72,7 @@ class Desk:
             notices=self.notices,
             clock=self.clock,
             fresh_id=self.fresh_id,
+            owner=self.owner,
         )
         self.clearing = Clearing(choosing=self.choosing, api=self.api, clock=self.clock)
         self.presses = Presses(
@@ -78,6 +88,14 @@ class Desk:
         self.registry.subscribe(self.choosing)
         self.asking.start()
         self.choosing.resume()
+
+    def problems(self) -> list[str]:
+        """Return a sentence when messages have waited long for a choice."""
+        old = self.clock.seconds() - LONG_WAIT
+        count = sum(len(case.waiting()) for case in self.choosing.cases if case.since < old)
+        if not count:
+            return []
+        return [f"{count} messages wait in the chat until you choose a worker for them"]
 
     def stop(self) -> None:
         """Ask and delete nothing more."""
@@ -101,7 +119,7 @@ class DaemonTargets:
         """See L{IDaemonTarget.wants}."""
         if kind == "callback_query" and self._desk.presses.wants(update[kind]):
             return True
-        if kind == "message" and binding is None and self._desk.choosing.prefers(update[kind]):
+        if kind == "message" and binding is None and self._desk.candidates.prefers(update[kind]):
             return False
         return self._panel.wants(kind, update, binding)  # type: ignore[no-any-return]
 

@@ -104,7 +104,7 @@ class Presses:
         return choosertexts.RESTORED if choice == RESTORE else choosertexts.ROUTED
 
     def _worker(self, token: str) -> str | None:
-        workers = self.choosing.workers()
+        workers = self.choosing.candidates.workers()
         return next((w.binding_key for w in workers if token_of(w.binding_key) == token), None)
 
     async def _commit(self, case: Case, choice: str, key: str, entries: list[Entry]) -> None:

@@ -308,6 +308,9 @@ class Router(Service):
         await handling.addTimeout(_PATIENCE_WITH_DAEMON, self.clock)
 
     def _come_back(self, entry: Entry) -> None:
+        if not self.running:
+            # As it is stored, it is the next leader's.
+            return
         lane = self._place(entry)
         self._pump(lane)
 

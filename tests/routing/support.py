@@ -152,6 +152,7 @@ class RoutingCase(SynchronousTestCase):
             clock=self.clock,
             now_ms=self.database.now_ms,
             fresh_id=lambda: f"id{next(self.ids)}",
+            owner=self.owner.owner,
         )
         self.router = Router(
             journal=self.journal,
