@@ -34,10 +34,11 @@ def _sent(message: Any) -> Any:
 
 
 def send(chat: SandboxChat, arguments: Arguments) -> Any:
-    """C{text}, C{thread?}, C{reply_to?}: the owner writes."""
+    """C{text}, C{thread?}, C{reply_to?}, C{outside?}: the owner writes."""
     text = _text(arguments, "text")
     thread = _integer(arguments, "thread", required=False)
-    return _sent(chat.user_sends(text, thread, _integer(arguments, "reply_to", required=False)))
+    reply_to = _integer(arguments, "reply_to", required=False)
+    return _sent(chat.user_sends(text, thread, reply_to, outside=arguments.get("outside") is True))
 
 
 def send_file(chat: SandboxChat, arguments: Arguments) -> Any:
@@ -87,6 +88,16 @@ def rename_thread(chat: SandboxChat, arguments: Arguments) -> Any:
     chat.user_renames_thread(_integer(arguments, "thread"), _text(arguments, "name"))
 
 
+def close_thread(chat: SandboxChat, arguments: Arguments) -> Any:
+    """C{thread}: the owner closes a Thread."""
+    chat.user_closes_thread(_integer(arguments, "thread"))
+
+
+def reopen_thread(chat: SandboxChat, arguments: Arguments) -> Any:
+    """C{thread}: the owner opens a closed Thread again."""
+    chat.user_reopens_thread(_integer(arguments, "thread"))
+
+
 def delete_thread(chat: SandboxChat, arguments: Arguments) -> Any:
     """C{thread}, C{sends?}: the owner deletes a Thread."""
     sends = _text(arguments, "sends", "not-found")
@@ -131,6 +142,8 @@ ACTIONS: dict[str, Action] = {
     "delete": delete,
     "create_thread": create_thread,
     "rename_thread": rename_thread,
+    "close_thread": close_thread,
+    "reopen_thread": reopen_thread,
     "delete_thread": delete_thread,
     "block": block,
     "threads": threads,
@@ -140,7 +153,8 @@ ACTIONS: dict[str, Action] = {
 }
 
 PAGE_ACTIONS = frozenset(
-    {"send", "edit", "press", "create_thread", "rename_thread", "delete_thread"}
+    {"send", "edit", "press"}
+    | {f"{act}_thread" for act in ("create", "rename", "close", "reopen", "delete")}
 )
 """What the chat page may ask for."""
 

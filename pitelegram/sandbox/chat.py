@@ -99,6 +99,7 @@ class SandboxChat:
         reply_to: int | None = None,
         attachment: Attachment | None = None,
         album: str | None = None,
+        outside: bool = False,
         entities: Sequence[dict[str, Any]] = (),
         **extra: Any,
     ) -> Message:
@@ -107,12 +108,13 @@ class SandboxChat:
         A text over 4096 characters becomes several messages, as clients do.  Plain text outside
         every Thread opens one when users may do that; commands stay outside.
 
+        @param outside: plain text outside every Thread stays there, as from older clients.
         @param album: C{media_group_id}.
         @param extra: further members of the message (C{quote}, C{forward_origin} …).
         """
         if thread is None and reply_to in self.chat.messages:
             thread = self.chat.messages[reply_to].thread_id
-        starts = self.world.topics_enabled and self.world.users_create_topics
+        starts = self.world.topics_enabled and self.world.users_create_topics and not outside
         if starts and thread is None and text and not text.startswith("/"):
             thread = self.user_creates_thread(implicit_name(text), implicit=True).thread_id
         if attachment is None:
@@ -197,6 +199,20 @@ class SandboxChat:
         """The owner renames a Thread."""
         thread = self.chat.threads[thread_id]
         self.world.change_thread(self.chat, self.owner, thread, {"name": name})
+
+    def user_closes_thread(self, thread_id: int) -> None:
+        """The owner closes a Thread: the bot hears of it and can write nothing more there."""
+        self.world.shut_thread(self.chat, self.owner, self._living(thread_id), True)
+
+    def user_reopens_thread(self, thread_id: int) -> None:
+        """The owner opens it again."""
+        self.world.shut_thread(self.chat, self.owner, self._living(thread_id), False)
+
+    def _living(self, thread_id: int) -> Thread:
+        thread = self.chat.threads[thread_id]
+        if thread.dead:
+            raise LookupError("that Thread was deleted")
+        return thread
 
     def user_deletes_thread(self, thread_id: int, sends: str = "not-found") -> None:
         """The owner deletes a Thread; the bot hears nothing.

@@ -16,6 +16,7 @@ class Thread:
     @ivar thread_id: the id of the service message that created it.
     @ivar dead: what a send into it gets after its deletion: C{not-found}, C{deleted} (the text
         C{TOPIC_DELETED}) or C{main} (the message lands in the main chat); empty while it lives.
+    @ivar closed: whether the user closed it: the bot's sends are refused until it is open again.
     """
 
     thread_id: int
@@ -24,10 +25,15 @@ class Thread:
     icon_custom_emoji_id: str = ""
     implicit: bool = False
     dead: str = ""
+    closed: bool = False
 
     def as_topic(self) -> dict[str, Any]:
         """Return the Bot API's C{ForumTopic}."""
         return {"message_thread_id": self.thread_id, **self.created()}
+
+    def seen(self) -> dict[str, Any]:
+        """Return it as people see it."""
+        return self.as_topic() | {"closed": self.closed}
 
     def created(self) -> dict[str, Any]:
         """Return the content of C{forum_topic_created}."""

@@ -123,7 +123,7 @@ class Remote:
             shown = [world.seen(chat, message) for message in found]
             _answer(request, {"seq": world.seq, "messages": shown})
         elif name == "threads":
-            shown = [thread.as_topic() for thread in self._chat.threads]
+            shown = [thread.seen() for thread in self._chat.threads]
             _answer(request, {"seq": world.seq, "threads": shown})
         elif name == "calls":
             calls = [attrs.asdict(call) for call in self._door.calls]

@@ -97,6 +97,8 @@ def living_thread(world: World, chat: Chat, thread_id: int | None) -> int | None
     if thread.dead:
         text = "TOPIC_DELETED" if thread.dead == "deleted" else "message thread not found"
         raise bad_request(text)
+    if thread.closed:
+        raise bad_request("TOPIC_CLOSED")
     return thread_id
 
 

@@ -113,7 +113,7 @@ class Website:
             "bot": world.bot,
             "me": self._chat.owner,
             "topics_enabled": world.topics_enabled,
-            "threads": [thread.as_topic() for thread in self._chat.threads],
+            "threads": [thread.seen() for thread in self._chat.threads],
             "messages": [world.seen(chat, message) for message in recent],
         }
 

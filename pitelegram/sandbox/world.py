@@ -169,7 +169,7 @@ class World:
         chat.threads[number] = thread
         content = {"forum_topic_created": thread.created()}
         self.post(chat, sender, content, thread_id=number, service=True)
-        self.emit("thread", chat_id=chat.chat_id, thread=thread.as_topic())
+        self.emit("thread", chat_id=chat.chat_id, thread=thread.seen())
         return thread
 
     def change_thread(
@@ -183,7 +183,16 @@ class World:
         thread.implicit = False
         content = {"forum_topic_edited": changes}
         self.post(chat, sender, content, thread_id=thread.thread_id, service=True)
-        self.emit("thread", chat_id=chat.chat_id, thread=thread.as_topic())
+        self.emit("thread", chat_id=chat.chat_id, thread=thread.seen())
+
+    def shut_thread(self, chat: Chat, sender: dict[str, Any], thread: Thread, closed: bool) -> None:
+        """Close a Thread or open it again, with the service message; twice is once."""
+        if thread.closed == closed:
+            return
+        thread.closed = closed
+        content: dict[str, Any] = {f"forum_topic_{'closed' if closed else 'reopened'}": {}}
+        self.post(chat, sender, content, thread_id=thread.thread_id, service=True)
+        self.emit("thread", chat_id=chat.chat_id, thread=thread.seen())
 
     def drop_thread(self, chat: Chat, thread: Thread, dead: str = "not-found") -> None:
         """Delete a Thread with all its messages; no update exists for that."""

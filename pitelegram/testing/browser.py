@@ -217,6 +217,20 @@ class ChatPage:
         self.one("#name").clear()
         self.one("#name").send_keys(name, Keys.ENTER)
 
+    def shut_thread(self) -> None:
+        """Close the Thread that is open on the page, or open it again if it is closed."""
+        self.one("#shut").click()
+
+    def is_closed(self) -> bool:
+        """Whether nothing can be written into the Thread that is shown."""
+        return not self.one("#composer").is_displayed()
+
+    def send_outside(self, wanted: bool) -> None:
+        """Choose whether plain text written in C{All} stays there, instead of opening a Thread."""
+        box = self.one("#outside")
+        if box.is_selected() != wanted:
+            box.click()
+
     def delete_thread(self) -> None:
         """Delete the Thread that is open, after the question."""
         self.one("#remove").click()

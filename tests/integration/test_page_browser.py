@@ -374,3 +374,65 @@ class PageTests(TestCase):
         updates = await self.bot.call("getUpdates")
         kinds = {kind for update in updates for kind in update["message"]}
         self.assertLessEqual({"forum_topic_created", "forum_topic_edited", "text"}, kinds)
+
+    @deferred
+    async def test_closed_thread(self) -> None:
+        """A person closes a Thread: nothing can be written, until he opens it again with a click."""
+        thread = await self.thread("A")
+
+        def close(page: ChatPage) -> list[str]:
+            page.choose_thread("A")
+            page.shut_thread()
+            page.until(page.is_closed, "the Thread to be closed")
+            return page.texts("#messages .service")
+
+        self.assertIn("The Thread was closed", await self.browser.run(close))
+        place = {"chat_id": self.owner, "message_thread_id": thread}
+        refused = self.bot.call("sendMessage", **place, text="x")
+        error = await self.assertFailure(refused, AssertionError)
+        self.assertEqual(str(error), "Bad Request: TOPIC_CLOSED")
+
+        def reopen(page: ChatPage) -> list[str]:
+            page.one("#open-again").click()
+            page.until(lambda: not page.is_closed(), "the Thread to open again")
+            page.write("hello")
+            page.until(lambda: "hello" in page.messages(), "the message")
+            return page.complaints()
+
+        self.assertEqual(await self.browser.run(reopen), [])
+        await self.bot.call("sendMessage", **place, text="x")
+        updates = await self.bot.call("getUpdates")
+        kinds = [kind for update in updates for kind in update["message"] if "forum" in kind]
+        self.assertEqual(kinds[-2:], ["forum_topic_closed", "forum_topic_reopened"])
+
+    @deferred
+    async def test_all(self) -> None:
+        """In All a person chooses whether text opens a Thread; a reply goes where its question is."""
+        thread = await self.thread("A")
+        await self.bot.call(
+            "sendMessage", chat_id=self.owner, message_thread_id=thread, text="Which colour?"
+        )
+
+        def go(page: ChatPage) -> list[str]:
+            page.choose_thread("All")
+            page.send_outside(True)
+            page.write("stays in All")
+            page.until(lambda: "stays in All" in page.messages(), "the message")
+            page.reply("Which colour?", "blue")
+            page.until(lambda: "blue" in page.messages(), "the reply")
+            seen = [page.current_thread()]
+            page.send_outside(False)
+            page.write("a new beginning")
+            page.until(lambda: page.current_thread() == "a new beginning", "the new Thread")
+            shown = page.one("#outside-box").is_displayed()
+            return [*seen, page.current_thread(), str(shown)]
+
+        self.assertEqual(await self.browser.run(go), ["All", "a new beginning", "False"])
+        chat = self.sandbox.chat
+        places = {m.text: m.thread_id for m in chat.messages()}
+        opened = chat.thread_named("a new beginning").thread_id
+        self.assertEqual(
+            [places[text] for text in ("stays in All", "blue", "a new beginning")],
+            [None, thread, opened],
+        )
+        self.assertEqual([t.name for t in chat.threads], ["A", "a new beginning"])

@@ -88,6 +88,30 @@ class TopicTests(BotTestCase):
         for method in ("closeForumTopic", "reopenForumTopic"):
             self.assert_refused("the chat is not a supergroup forum", method, **place)
 
+    def test_closed_by_the_user(self) -> None:
+        """The bot hears of it, its sends are refused until it is open again; edits go on."""
+        topic = self.topic()
+        sent = self.send(message_thread_id=topic)
+        self.updates()
+        self.chat.user_closes_thread(topic)
+        self.chat.user_closes_thread(topic)
+        (closed,) = [u["message"] for u in self.updates() if "forum_topic_closed" in u["message"]]
+        self.assertEqual((closed["from"]["id"], closed["message_thread_id"]), (self.owner, topic))
+        place = {"chat_id": self.owner, "message_thread_id": topic}
+        self.assert_refused("TOPIC_CLOSED", "sendMessage", **place, text="x")
+        self.call("editMessageText", chat_id=self.owner, message_id=sent["message_id"], text="y")
+        self.assertIs(self.call("sendChatAction", **place, action="typing"), True)
+        self.chat.user_reopens_thread(topic)
+        self.assertIn("forum_topic_reopened", self.updates()[-1]["message"])
+        self.send(message_thread_id=topic)
+
+    def test_closing_what_is_gone(self) -> None:
+        """A deleted Thread can be neither closed nor opened."""
+        topic = self.topic()
+        self.chat.user_deletes_thread(topic)
+        self.assertRaises(LookupError, self.chat.user_closes_thread, topic)
+        self.assertRaises(LookupError, self.chat.user_reopens_thread, topic)
+
     def test_threaded_mode_off_and_on(self) -> None:
         """Off: no Threads, no fields, getMe says so; on again: the old ones are there."""
         topic = self.topic()
@@ -112,6 +136,12 @@ class TopicTests(BotTestCase):
         self.assertEqual(text["message_thread_id"], created["message_id"])
         self.assertEqual(sent.thread_id, created["message_id"])
         self.assertIsNone(self.chat.user_sends("/start").thread_id)
+
+    def test_plain_text_that_stays_outside(self) -> None:
+        """When it is asked for, plain text opens no Thread."""
+        sent = self.chat.user_sends("hello", outside=True)
+        self.assertIsNone(sent.thread_id)
+        self.assertEqual(self.chat.threads, [])
 
     def test_without_the_right_users_stay_outside(self) -> None:
         """When users may not open Threads, their text has none."""

@@ -159,7 +159,7 @@ function unread(id) {
 function showThreads() {
   if (isLooking()) markRead(state.current);
   const threads = [...state.threads.values()].map(
-    (t) => described(t.message_thread_id, t.name, t.icon_color),
+    (t) => ({ ...described(t.message_thread_id, t.name, t.icon_color), closed: t.closed }),
   );
   threads.sort((a, b) => (b.last?.message_id ?? 0) - (a.last?.message_id ?? 0));
   $("threads").replaceChildren(...[described(null, "All", null), ...threads].map((row) => {
@@ -188,8 +188,21 @@ function showHeader() {
   $("chat-name").textContent = thread?.name ?? "All";
   avatar($("chat-avatar"), thread?.name ?? "≡", thread?.icon_color ?? null);
   $("chat-avatar").classList.toggle("all", !thread);
-  $("rename").hidden = $("remove").hidden = !thread;
-  $("text").placeholder = thread || !state.topics ? "Message" : "Message — plain text opens a Thread";
+  $("rename").hidden = $("remove").hidden = $("shut").hidden = !thread;
+  $("shut").textContent = thread?.closed ? "🔓" : "🔒";
+  $("shut").title = thread?.closed ? "Open this Thread again" : "Close this Thread";
+  $("shut").setAttribute("aria-label", $("shut").title);
+  $("shut-note").hidden = !thread?.closed;
+  $("composer").hidden = Boolean(thread?.closed);
+  showWhere();
+}
+
+// In All plain text opens a Thread, as in today's clients; older ones leave it outside.
+function showWhere() {
+  const choice = state.current === null && state.topics;
+  $("outside-box").hidden = !choice;
+  const opens = choice && !$("outside").checked;
+  $("text").placeholder = opens ? "Message — plain text opens a Thread" : "Message";
 }
 
 function showChat() {
@@ -313,6 +326,7 @@ async function say(text) {
 async function send(text, replyTo) {
   const thread = state.current;
   const order = { action: "send", text, thread };
+  if (thread === null && $("outside").checked) order.outside = true;
   if (replyTo !== undefined) order.reply_to = replyTo;
   const sent = await ask(order);
   if (sent && thread === null && replyTo === undefined && sent.thread_id !== null) {
@@ -405,6 +419,12 @@ async function rename() {
   if (name) await ask({ action: "rename_thread", thread, name });
 }
 
+async function shut() {
+  const thread = state.current;
+  const action = state.threads.get(thread).closed ? "reopen_thread" : "close_thread";
+  await ask({ action, thread });
+}
+
 async function remove() {
   const thread = state.current;
   const { name } = state.threads.get(thread);
@@ -430,6 +450,9 @@ $("text").addEventListener("keydown", (event) => {
 $("about-stop").addEventListener("click", () => begin(null));
 $("new-thread").addEventListener("click", newThread);
 $("rename").addEventListener("click", rename);
+$("shut").addEventListener("click", shut);
+$("open-again").addEventListener("click", shut);
+$("outside").addEventListener("change", showWhere);
 $("remove").addEventListener("click", remove);
 $("theme").addEventListener("click", switchTheme);
 $("back").addEventListener("click", () => { $("app").dataset.pane = "list"; });

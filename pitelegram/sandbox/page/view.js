@@ -28,10 +28,11 @@ export function preview(message) {
   return (said || (kind ? `[${kind}]` : "")).replace(/\s+/g, " ").slice(0, 90);
 }
 
-export function threadRow({ id, name, color, last, unread, typing, current }) {
+export function threadRow({ id, name, color, closed, last, unread, typing, current }) {
   const row = element("button", "thread");
   row.type = "button";
   row.dataset.threadId = id ?? "all";
+  row.classList.toggle("closed", Boolean(closed));
   if (current) row.setAttribute("aria-current", "true");
   const icon = element("span", "avatar");
   avatar(icon, id === null ? "≡" : name, color);
@@ -59,6 +60,8 @@ function serviceText(message) {
   if (message.forum_topic_created) return `“${message.forum_topic_created.name}” was created`;
   if (message.forum_topic_edited?.name) return `The Thread is now “${message.forum_topic_edited.name}”`;
   if (message.forum_topic_edited) return "The Thread has a new icon";
+  if (message.forum_topic_closed) return "The Thread was closed";
+  if (message.forum_topic_reopened) return "The Thread was opened again";
   if (message.pinned_message) return "A message was pinned";
   return message.service ? "Something changed" : null;
 }
