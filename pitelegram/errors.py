@@ -26,6 +26,19 @@ class NotConfigured(ConfigError):
     """No usable bot token or owner for this profile; C{pi-telegram setup} is the cure (exit 3)."""
 
 
+class TemplateError(ConfigError):
+    """A command template is malformed, or a value that it needs is missing or of the wrong kind.
+
+    @ivar place: where in the setting, in its own terms (C{inboundHandlers[0].template[1]}).
+    @ivar reason: what is wrong there; never a value.
+    """
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(f"{place}: {reason}")
+        self.place = place
+        self.reason = reason
+
+
 class UnsafeFile(PiTelegramError):
     """A file, directory or socket breaks the permission policy and was left alone.
 

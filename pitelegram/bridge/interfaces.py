@@ -33,11 +33,13 @@ class Processed:
     @ivar text: replaces what the operator wrote; None keeps it.
     @ivar outputs: go into the prompt, each within the bound.
     @ivar notices: what did not work, for the Thread.
+    @ivar handled: paths of the files that something was made of, in C{text} or C{outputs}.
     """
 
     text: str | None = None
     outputs: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
+    handled: tuple[str, ...] = ()
 
 
 class IInboundHandlers(Interface):

@@ -35,6 +35,11 @@ def descendants(pid: int) -> list[ProcessBirth]:
     return _births(child.pid for child in children)
 
 
+def in_session(leader: int) -> list[ProcessBirth]:
+    """Return the living processes of the session that C{leader} leads or led, itself included."""
+    return _births(pid for pid in psutil.pids() if _session_of(pid) == leader)
+
+
 def marked(mark: str) -> list[ProcessBirth]:
     """Return the living processes of this user whose environment says that C{mark} started them.
 
@@ -70,6 +75,13 @@ def signal_exact(birth: ProcessBirth, number: int) -> bool:
     finally:
         os.close(fd)
     return True
+
+
+def _session_of(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return None
 
 
 def _send(pid: int, number: int) -> bool:

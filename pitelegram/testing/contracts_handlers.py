@@ -53,8 +53,10 @@ class InboundHandlersContract:
     async def test_output(self: Any) -> None:
         """Each file's output is given, in the order of the files."""
         handlers = self.make_answering("seen")
-        result = await handlers.process("hello", [file_item(), file_item()])
-        self.assertEqual(result, Processed(outputs=("seen", "seen")))
+        files = [file_item(), file_item(path="/tmp/b.bin"), file_item("photo", path="/tmp/c.jpg")]
+        result = await handlers.process("hello", files)
+        handled = ("/tmp/a.bin", "/tmp/b.bin")
+        self.assertEqual(result, Processed(outputs=("seen", "seen"), handled=handled))
 
     @deferred
     async def test_replaced_text(self: Any) -> None:
