@@ -143,7 +143,9 @@ class Router(Service):
         for row in rows:
             if row.seq not in self._known:
                 self._known.add(row.seq)
-                lane = self._place(Entry.of(row, now, now_ms))
+                entry = Entry.of(row, now, now_ms)
+                lane = self._place(entry)
+                self._own(entry, lane.destination)
                 touched[lane.destination] = lane
         for lane in touched.values():
             self._pump(lane)
@@ -157,7 +159,7 @@ class Router(Service):
         for lane in self._lanes.values():
             free += lane.take_unpinned()
         for entry in sorted(free, key=lambda each: each.seq):
-            self._place(entry)
+            self._own(entry, self._place(entry).destination)
         for lane in list(self._lanes.values()):
             self._pump(lane)
 
@@ -204,13 +206,16 @@ class Router(Service):
         lane.put(entry)
         if destination.kind == WORKER:
             self._expect(entry.row, destination)
-            self._own(entry, destination)
         return lane
 
     def _own(self, entry: Entry, destination: Destination) -> None:
         """The message of a press that nobody claims is the worker's, which may change it then."""
         row = entry.row
-        if row.kind == "callback_query" and row.message_id is not None:
+        if (
+            destination.kind == WORKER
+            and row.kind == "callback_query"
+            and row.message_id is not None
+        ):
             message = entry.update()["callback_query"].get("message") or {}
             sender = message.get("from")
             if isinstance(sender, dict) and sender.get("is_bot") is True:
