@@ -96,6 +96,7 @@ class FakePiHost:
     @ivar commands: C{(name, arguments)} of every command.
     @ivar results: what C{command} answers, by name; an exception is raised.
     @ivar dialog_answers: C{(dialog_id, answer)} in order.
+    @ivar deaf: it reacts to no abort; that fails after 30 s.
     @ivar refusals: each prompt takes one of these and fails with it, while there are any.
     """
 
@@ -114,6 +115,7 @@ class FakePiHost:
         self.dialog_answers: list[tuple[str, dict[str, Any]]] = []
         self.refusals: list[Exception] = []
         self.stdin_closed = False
+        self.deaf = False
         self._clock = clock
         self._observers: list[Any] = []
         self._gates: dict[str, OneShot[None]] = {}
@@ -175,6 +177,8 @@ class FakePiHost:
         self._require()
         if self.refusals:
             raise self.refusals.pop(0)
+        if self._state["isCompacting"]:
+            raise PiRefused("Cannot submit a prompt while compaction is in progress.")
         self.prompts.append((rpc_id, message, lane))
         self.images.append(list(images))
         if self._running is not None:
@@ -187,8 +191,14 @@ class FakePiHost:
     @deferred
     async def abort(self) -> dict[str, Any]:
         """See L{IPiHost}."""
+        if self.deaf:
+            await sleep(self._clock, 30)
+            self._require()
+            raise PiGone("Pi did not answer clear_queue in time")
         queued = await self.clear_queue()
         await sleep(self._clock, 0)
+        self._require()
+        self._change(isCompacting=False)
         if self._running is not None:
             self._forget_run()
             self._assistant("", "aborted")

@@ -73,7 +73,12 @@ class Halting:
             cleared = await self._drop_groups(row.seq) + await self._brake.clear(before=row.seq)
         except StoreError as error:
             self._log.error("the queue cannot be cleared: {reason}", reason=str(error))
-            return await self._soon(row, self._brake.abort(), _aborted, labels.NOT_CLEARED)
+            return await self._soon(
+                row,
+                self._brake.abort(),
+                lambda found: _aborted(found) + labels.NOT_CLEARED,
+                labels.NOT_CLEARED,
+            )
         aborting = self._brake.abort(keep=False, before=row.seq)
         # What Pi refused while the abort waited for it is held again.
         aborting.addBoth(self._cleared_again, row.seq)

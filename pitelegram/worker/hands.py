@@ -102,17 +102,18 @@ class Hands:
         """Whether nothing is being handed, run or stored."""
         if self.state == GONE:
             return True
-        return self.state in (IDLE, WAITING) and not self.book.open and not self._busy()
+        return self.state in (IDLE, WAITING) and not self.book.open and not self.busy()
 
     def overdue(self) -> bool:
         """Whether something should be going on in Pi and nothing is."""
         waiting = self.state == RUNNING or (self.book.unseen() and self.state != GONE)
-        return bool(waiting) and not self._busy() and not self._in_hand
+        return bool(waiting) and not self.busy() and not self._in_hand
 
     def _streaming(self) -> bool:
         return bool((self._host.state or {}).get("isStreaming"))
 
-    def _busy(self) -> bool:
+    def busy(self) -> bool:
+        """Whether Pi says that it works or compacts."""
         return self._streaming() or bool((self._host.state or {}).get("isCompacting"))
 
     # --- handing -------------------------------------------------------------------------------

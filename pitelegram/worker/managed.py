@@ -7,10 +7,12 @@ import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from random import SystemRandom
 from typing import Any
 
+from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger, globalLogBeginner
 
 from pitelegram.bus.follower import BusClient
@@ -155,7 +157,15 @@ def build(
         reactor,
         inbox,
         lambda ended, stop: WorkerParts(
-            reactor, random, inbox, host, sessions, identity, ended, stop
+            reactor,
+            random,
+            inbox,
+            host,
+            sessions,
+            identity,
+            ended,
+            stop,
+            in_thread=partial(deferToThreadPool, reactor, reactor.getThreadPool()),
         ),
         lambda parts: BusClient(
             endpoint,

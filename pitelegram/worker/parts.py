@@ -6,8 +6,10 @@ import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import attrs
+from twisted.internet.defer import Deferred, execute
 from twisted.internet.interfaces import IReactorTime
 
 from pitelegram.ids import ProcessBirth, managed_binding
@@ -27,6 +29,7 @@ from pitelegram.worker.listener import Listener
 from pitelegram.worker.naming import Naming
 from pitelegram.worker.notifying import Notifier
 from pitelegram.worker.orders import Orders
+from pitelegram.worker.pictures import Pictures
 from pitelegram.worker.port import HostPort
 from pitelegram.worker.posting import Poster
 from pitelegram.worker.preferences import Preferences
@@ -72,6 +75,7 @@ class WorkerParts:
     @param sessions: has chosen the session already.
     @param ended: called with the reason when Pi is gone.
     @param stop: begins the end C{(drain, seconds)}.
+    @param in_thread: C{(function, *arguments) -> Deferred}, for reading large files.
     """
 
     def __init__(
@@ -85,13 +89,24 @@ class WorkerParts:
         ended: Callable[[str], None],
         stop: Callable[[bool, float], None],
         mint: Callable[[], str] = mint_id,
+        in_thread: Callable[..., Deferred[Any]] = execute,
     ) -> None:
         self.host = host
         self.sessions = sessions
         self._told: object = None
         self._after_run: Callable[[], None] = lambda: None
         self._wire_outward(clock, random, inbox, identity)
-        self.queue = Queue(clock, random, inbox, host, self.settler, self._mark, mint, self.changed)
+        self.queue = Queue(
+            clock,
+            random,
+            inbox,
+            host,
+            self.settler,
+            self._mark,
+            mint,
+            self.changed,
+            pictures=Pictures(in_thread),
+        )
         self._wire_pi(clock, inbox, identity, ended)
         self._wire_requests(inbox, stop)
         host.subscribe(self.listener)
@@ -150,7 +165,9 @@ class WorkerParts:
         self.listener = Listener(
             queue, self.dialogs, self.typing, self.changed, self._run_settled, ended
         )
-        self.watch = Watch(clock, queue, host, lambda: self.listener.events)
+        self.watch = Watch(
+            clock, queue, host, lambda: self.listener.events, lambda: self.orders.kick()
+        )
 
     def _wire_requests(self, inbox: IInbox, stop: Callable[[bool, float], None]) -> None:
         """What comes from the leader."""

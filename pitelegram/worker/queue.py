@@ -35,6 +35,10 @@ def _nothing_gathered() -> int | None:
     return None
 
 
+def _always(_: InboxRow) -> bool:
+    return True
+
+
 class Queue:
     """Chooses what L{Hands} gives to Pi; the rules stand in C{docs/worker.md}.
 
@@ -42,6 +46,7 @@ class Queue:
     @param mint: returns a new random id.
     @param changed: called when what the heartbeat tells may have changed.
     @param gathering: returns the first row that is still being made into a prompt.
+    @param ready: whether a row's prompt is complete (L{IGatherer.ready}).
     @ivar hands: what is being given, runs and is stored.
     @ivar held: how many prompts waited when the queue was last looked at.
     """
@@ -60,11 +65,13 @@ class Queue:
         changed: Callable[[], None],
         gathering: Callable[[], int | None] = _nothing_gathered,
         pictures: Pictures | None = None,
+        ready: Callable[[InboxRow], bool] = _always,
     ) -> None:
         self._inbox = inbox
         self._host = host
         self._changed = changed
         self._gathering = gathering
+        self._ready = ready
         self._open_for_work = False
         self.hands = Hands(
             clock,
@@ -201,12 +208,21 @@ class Queue:
         self.held = len(rows)
         lane = self.hands.may_take() if self._open_for_work and rows else None
         if lane is not None:
-            row = next_turn(rows, lane == PRIORITY, self._gathering(), self._undecided())
+            row = self._next(rows, lane == PRIORITY)
             if row is not None and row.skip:
                 spawn(self._log, "dropping a skipped prompt", self.hands.drop(row))
             elif row is not None:
                 spawn(self._log, "handing a prompt to Pi", self.hands.hand(row))
         self._changed()
+
+    def _next(self, rows: list[InboxRow], steering: bool) -> InboxRow | None:
+        """Return the row whose turn it is and whose prompt is complete."""
+        undecided = self._undecided()
+        while (row := next_turn(rows, steering, self._gathering(), undecided)) is not None:
+            if row.skip or self._ready(row):
+                break
+            rows = [other for other in rows if other.seq != row.seq]
+        return row
 
     def _undecided(self) -> set[int]:
         found = (waiting_row(self._inbox, *place) for place in self._inbox.undecided())
