@@ -74,7 +74,7 @@ class Cleaning:
                 deleted, kept = await self._cleanup.delete(operation)
                 words = f"Deleted {deleted}; kept {kept}."
             except PiTelegramError as error:
-                words = f"⚠️ {error}"
+                return Reply("", self._screen(f"⚠️ {error}"), alert=True)
             return Reply("", self._screen(words))
 
         return Reply("Deleting…", self._screen("Deleting…"), later=go)
@@ -129,7 +129,7 @@ def threads(switches: Switches, mode: str, note: str = "", operation: str | None
     rows.append((Button(f"{_mark(switches.unattended)} Unattended cleanup", "ptd:tf:unattended"),))
     rows.append((Button(f"🏷 Titles: {mode}", "ptd:tt"),))
     rows.append((MENU_BUTTON,))
-    return Screen("\n".join(lines), tuple(rows))
+    return Screen("\n".join(lines), tuple(rows), "threads")
 
 
 def titling(mode: str, note: str = "") -> Screen:

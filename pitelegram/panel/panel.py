@@ -199,8 +199,8 @@ class Panel:
 
     async def _show_end(self, query: dict[str, Any], ending: Deferred[Reply | None]) -> None:
         reply = await ending
-        if reply is not None and reply.screen is not None:
-            await self._renderer.edit(query, reply.screen)
+        if reply is not None:
+            await self._renderer.end(query, reply)
 
     # --- what the plain buttons do --------------------------------------------------------------
 

@@ -117,7 +117,7 @@ class Picker:
             try:
                 view = await self._supervisor.start(directory, "operator")
             except PiTelegramError as error:
-                return Reply("", self._roster(f"⚠️ {error}"))
+                return Reply("", self._roster(f"⚠️ {error}"), alert=True)
             finally:
                 self._starting.discard(directory)
             note = f"✅ {view.name} is starting; its Thread says when it is ready."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from typing import Any
 
 import attrs
@@ -22,6 +23,9 @@ TOAST_LIMIT = 200
 OWNER = "daemon"
 """Binding key under which the panel's own messages are remembered."""
 
+_MOST_PANELS = 200
+"""Panels of which is known what they show."""
+
 _GONE = re.compile(r"message to edit not found|message can't be edited|MESSAGE_ID_INVALID", re.I)
 
 
@@ -37,6 +41,7 @@ class Renderer:
     _gate: ISendGate
     _bindings: IBindings
     _log: Logger = attrs.field(factory=Logger, init=False)
+    _families: OrderedDict[tuple[int, int], str] = attrs.field(factory=OrderedDict, init=False)
 
     async def send(self, place: dict[str, int], screen: Screen) -> None:
         """Send a screen as a new message and remember it as a panel."""
@@ -73,6 +78,9 @@ class Renderer:
         if not message:
             return
         where = {"chat_id": message["chat"]["id"], "message_id": message["message_id"]}
+        self._families[(where["chat_id"], where["message_id"])] = screen.family
+        while len(self._families) > _MOST_PANELS:
+            self._families.popitem(last=False)
         try:
             params = {**where, **screen.as_params()}
             await call_in_turn(self._api, self._gate, "editMessageText", params)
@@ -80,6 +88,20 @@ class Renderer:
             self._log.info("panel not re-rendered: {code}", code=error.code)
             if _GONE.search(error.description):
                 await self.send(place_of(message), screen)
+
+    async def end(self, query: dict[str, Any], reply: Reply) -> None:
+        """Show how an action ended, unless the operator has gone on to other screens meanwhile.
+
+        What went wrong is then sent as a new panel, so that it is not missed.
+        """
+        message, screen = query.get("message"), reply.screen
+        if not message or screen is None:
+            return
+        key = (message["chat"]["id"], message["message_id"])
+        if self._families.get(key, screen.family) == screen.family:
+            await self.edit(query, screen)
+        elif reply.alert:
+            await self.send(place_of(message), screen)
 
     def issued(self, query: dict[str, Any]) -> bool:
         """Whether the pressed message is one that this program sent, in that chat."""

@@ -15,7 +15,7 @@ class Reply:
 
     @ivar toast: shown at once over the chat; cut to Telegram's limit.
     @ivar screen: what the panel's message becomes; None leaves it.
-    @ivar alert: the toast has to be closed by hand.
+    @ivar alert: the toast has to be closed by hand; of what ended later: it must be seen.
     @ivar later: goes on after the answer; what it returns is shown then.
     """
 

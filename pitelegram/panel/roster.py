@@ -135,7 +135,7 @@ class Roster:
             try:
                 await act(spec_id, "operator")
             except PiTelegramError as error:
-                return Reply("", self.screen(f"⚠️ {error}"))
+                return Reply("", self.screen(f"⚠️ {error}"), alert=True)
             finally:
                 self._under_way.discard(doing)
             return Reply("", self.screen())

@@ -45,7 +45,7 @@ def workers(
     @param serving: whom the chat serves; None where each worker has a Thread.
     """
     if not views:
-        return Screen(noted("📭 No Pi workers yet.", note), _roster_end())
+        return Screen(noted("📭 No Pi workers yet.", note), _roster_end(), "roster")
     pages = (len(views) + PAGE_SIZE - 1) // PAGE_SIZE
     page = max(0, min(page, pages - 1))
     shown = views[page * PAGE_SIZE : (page + 1) * PAGE_SIZE]
@@ -57,7 +57,7 @@ def workers(
         rows.append(_life_buttons(view))
     if pages > 1:
         rows.append(page_row("ptd:w:", page, pages))
-    return Screen(noted("\n".join(lines), note), (*rows, *_roster_end()))
+    return Screen(noted("\n".join(lines), note), (*rows, *_roster_end()), "roster")
 
 
 def _serving_lines(views: Sequence[WorkerView], serving: Serving | None) -> list[str]:

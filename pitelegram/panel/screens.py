@@ -33,10 +33,13 @@ class Screen:
     """Plain text and rows of buttons; the way back stands in the last row.
 
     Too many buttons are cut before that row, so that nobody is left without a way back.
+
+    @ivar family: what an action that ends later may replace: the screens of its own family.
     """
 
     text: str
     rows: tuple[tuple[Button, ...], ...] = ()
+    family: str = ""
 
     def as_params(self) -> dict[str, Any]:
         """Return C{text} and C{reply_markup} as the Bot API wants them, within its limits."""

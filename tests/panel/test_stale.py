@@ -10,7 +10,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from pitelegram.errors import CertainlyUnsent, Refused
+from pitelegram.errors import CertainlyUnsent, Refusal, Refused
 from pitelegram.panel.panel import OLDER
 from pitelegram.panel.picking import EXPIRED
 from pitelegram.panel.roster import GONE
@@ -216,6 +216,51 @@ class StaleTests(StaleCase):
             self.pressed(data)
             self.has_a_way_back()
         self.assertEqual((self.supervisor.asked, self.cleanup.asked), ([], []))
+
+
+class MeanwhileTests(StaleCase):
+    """The operator walks on while something that he began goes on."""
+
+    def setUp(self) -> None:
+        """A stop is under way."""
+        super().setUp()
+        self.stopping: Deferred[Any] = Deferred()
+        self.supervisor.outcome = self.stopping
+        self.pressed("ptd:y:id-alpha")
+
+    def test_elsewhere(self) -> None:
+        """He is not thrown back to the roster when it ends."""
+        self.pressed("ptd:t")
+        self.stopping.callback(None)
+        self.assertIn("Status:", self.api.made("editMessageText")[-1].params["text"])
+        self.assertEqual(self.api.made("sendMessage"), [])
+
+    def test_on_the_roster_again(self) -> None:
+        """Whoever is back on the roster sees the end of it there."""
+        self.pressed("ptd:t")
+        self.pressed("ptd:w:0")
+        self.supervisor.change("alpha", state="stopped")
+        self.stopping.callback(None)
+        self.assertIn("alpha · stopped", self.api.made("editMessageText")[-1].params["text"])
+
+    def test_elsewhere_when_it_failed(self) -> None:
+        """A failure is not missed: it comes as a new panel, with a way back."""
+        self.pressed("ptd:m")
+        self.stopping.errback(Refusal("x", "it will not go"))
+        (sent,) = self.api.made("sendMessage")
+        self.assertIn("⚠️ it will not go", sent.params["text"])
+        labels = [b["text"] for row in sent.params["reply_markup"]["inline_keyboard"] for b in row]
+        self.assertIn("↩️ Menu", labels)
+        self.assertIn("Daemon control", self.api.made("editMessageText")[-1].params["text"])
+
+    def test_another_panel(self) -> None:
+        """What another panel shows is nothing to this one."""
+        self.successResultOf(self.bindings.remember_messages(CHAT, [51], "daemon", True))
+        self.press_on({"message_id": 51, "chat": {"id": CHAT}}, "ptd:t")
+        self.stopping.callback(None)
+        last = self.api.made("editMessageText")[-1].params
+        self.assertEqual(last["message_id"], 50)
+        self.assertIn("Pi workers", last["text"])
 
 
 class BoundTests(StaleCase):
