@@ -270,3 +270,36 @@ class Interrupted(DialogCase):
         await self.worker("stop", "alpha")
         await self.told(second, "✖️")
         self.assertEqual([value for _, value in self.answers() if value], [])
+
+    @deferred
+    async def test_everything_restarted(self) -> None:
+        """A new daemon brings the answer that was given meanwhile; a worker that is to be restarted
+        waits for its answer; the new one asks its own questions."""
+        await self.begin()
+        self.ask("select")
+        colour = await self.question("Which colour?")
+        assert self.system.daemon is not None
+        await self.system.daemon.kill()
+        self.press(colour, "green")
+        await self.system.start_daemon()
+        await self.answered(("select", "green"))
+        await self.told(colour, "✅ Answered: green")
+        await self.system.answer("select was asked", self.thread)
+        self.ask("confirm")
+        first = await self.question("All of it?")
+        restart = self.worker("restart", "alpha")
+        await self.system.until(
+            lambda: self.system.worker_state("alpha").addCallback(lambda s: s == "draining"),
+            "the drain",
+        )
+        self.press(first, "Yes")
+        await self.answered(("select", "green"), ("confirm", True))
+        await restart
+        await self.system.telegram.when(lambda: len(self.system.answers("alpha is ready")) == 2)
+        await self.told(first, "✅ Answered: Yes")
+        self.ask("confirm")
+        second = await self.question("All of it?")
+        self.assertNotEqual(second.message_id, first.message_id)
+        self.press(second, "No")
+        await self.told(second, "✅ Answered: No")
+        await self.answered(("select", "green"), ("confirm", True), ("confirm", False))
