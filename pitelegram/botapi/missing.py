@@ -12,16 +12,21 @@ _NO_THREAD = (
     "message thread not found",
     "topic_deleted",
     "topic_id_invalid",
-    "topic_closed",
     "not a forum",
     "not a supergroup forum",
 )
+_CLOSED = ("topic_closed",)
 _NO_MESSAGE = ("message to delete not found", "message to edit not found", "message_id_invalid")
 
 
 def says_no_thread(code: Any, description: Any) -> bool:
     """Whether a refusal says that the Thread is not there.  It may be wrong (rule D29)."""
     return code == 400 and _contains(description, _NO_THREAD)
+
+
+def says_closed(code: Any, description: Any) -> bool:
+    """Whether a refusal says that the user closed the Thread: it is there, and may be opened again."""
+    return code == 400 and _contains(description, _CLOSED)
 
 
 def says_no_message(code: Any, description: Any) -> bool:

@@ -28,7 +28,7 @@ DOWN_AFTER_MS = 60_000
 class Facts:
     """Everything the document is made of.  Times are milliseconds since the epoch.
 
-    @ivar threads: binding key to C{(thread_name, slot)}.
+    @ivar threads: binding key to C{(title, slot)}; the title as the Thread has it.
     @ivar continuity: binding key to its public C{stable_key} and version; absent or empty for none.
     @ivar not_receiving_since_ms: None while receiving.
     @ivar problems: sentences of the parts that have one, already public.

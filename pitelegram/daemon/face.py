@@ -21,6 +21,7 @@ from pitelegram.ids import managed_binding
 from pitelegram.leader import LeaderService
 from pitelegram.panel.interfaces import IStatusSource
 from pitelegram.store.rows import Receipt
+from pitelegram.threads.interfaces import without_mark
 
 if TYPE_CHECKING:
     from pitelegram.daemon.service import Daemon
@@ -135,7 +136,11 @@ _NO_POLLING = {
 
 
 def _threads(leader: LeaderService) -> dict[str, tuple[str | None, str | None]]:
-    return {b.binding_key: (b.thread_name, b.slot) for b in leader.bindings.list()}
+    """Return what the operator calls each Thread, with its letter."""
+    return {
+        each.binding_key: (without_mark(each.title or "") or each.thread_name, each.slot)
+        for each in leader.bindings.list()
+    }
 
 
 def _continuity(leader: LeaderService) -> dict[str, dict[str, Any]]:

@@ -73,6 +73,14 @@ class Intake:
         self._sender.kick(binding_key)
         self._announcer.kick()
 
+    @deferred
+    async def reopened(self, binding_key: str) -> None:
+        """The user opened a binding's Thread again: its first part is due now, and the rest follows."""
+        part = self._outbox.next_part(binding_key)
+        if part is not None and part.next_attempt_ms:
+            await self._outbox.retry(part.key, part.part, 0, "reopened")
+        self.kick(binding_key)
+
     def again(self, key: str) -> Deferred[bool]:
         """The operator asked: send parked or dead parts once more, to the current target."""
         return self._sender.again(key)

@@ -23,6 +23,9 @@ class IDelivery(Interface):
     def kick(binding_key: str | None = None) -> None:
         """A target, a flood limit or a block changed: look again."""
 
+    def reopened(binding_key: str) -> Deferred[None]:
+        """The user opened a binding's Thread again: what waited for it goes out."""
+
     def again(key: str) -> Deferred[bool]:
         """The operator asked: send parked or dead parts once more, after re-checking the target."""
 

@@ -16,9 +16,14 @@ from pitelegram.delivery.notices import Notices
 from pitelegram.delivery.sender import Sender
 from pitelegram.delivery.spool import Spool
 from pitelegram.delivery.takeback import TakeBack
-from pitelegram.delivery.transmitter import Destination, Transmitter
+from pitelegram.delivery.transmitter import Closed, Destination, Transmitter
 from pitelegram.kernel.services import AsyncMultiService
 from pitelegram.store.interfaces import IBindings, ILeadership, IOutbox
+from pitelegram.targets import TelegramTarget
+
+
+async def _nothing(binding_key: str, target: TelegramTarget) -> None:
+    """Nobody wants to hear it."""
 
 
 class DeliveryService(AsyncMultiService):
@@ -31,6 +36,7 @@ class DeliveryService(AsyncMultiService):
     @param on_unauthorized: called at each 401.
     @param destination: where a binding's messages go (C{IThreads.destination}); its own target
         unless given.
+    @param closed: told of a Thread that the user closed (C{IThreads.found_closed}).
     @ivar intake: the L{pitelegram.delivery.interfaces.IDelivery}.
     @ivar notices: the L{pitelegram.routing.interfaces.INotices}.
     """
@@ -52,6 +58,7 @@ class DeliveryService(AsyncMultiService):
         allowed: Callable[[int], bool] = lambda chat_id: True,
         on_unauthorized: Callable[[], None] = lambda: None,
         destination: Destination | None = None,
+        closed: Closed = _nothing,
     ) -> None:
         super().__init__()
         files = Spool(spool)
@@ -68,6 +75,7 @@ class DeliveryService(AsyncMultiService):
             resend=resend,
             allowed=allowed,
             announce=lambda *facts: self.announcer.announce(*facts),
+            closed=closed,
             destination=destination,
         )
         self.sender = Sender(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
 
@@ -44,7 +44,12 @@ class Step(enum.Enum):
     UNAUTHORIZED = "the token was refused"
 
 
+CLOSED_WAIT_MS = 3_600_000
+"""How often a closed Thread is tried, in case nobody was told that it is open again."""
+
+
 Announce = Callable[[str, str, str, str], None]
+Closed = Callable[[str, TelegramTarget], Awaitable[None]]
 Destination = Callable[[str], "TelegramTarget | None"]
 
 
@@ -56,6 +61,7 @@ class Transmitter:
 
     @param resend: whether uncertain sends are repeated (C{outbox.ambiguous}), asked each time.
     @param allowed: whether a chat is the paired owner's; nothing goes to another one.
+    @param closed: told of a binding's Thread that the user closed.
     @param destination: where a binding's messages go; its own target unless given.
     @param announce: C{announce(binding_key, key, state, reason)} when a part is parked
         (C{uncertain}) or refused (C{dead_letter}).
@@ -77,6 +83,7 @@ class Transmitter:
         resend: Callable[[], bool],
         allowed: Callable[[int], bool],
         announce: Announce,
+        closed: Closed,
         destination: Destination | None = None,
     ) -> None:
         self._clock = clock
@@ -90,6 +97,7 @@ class Transmitter:
         self._resend = resend
         self._allowed = allowed
         self._announce = announce
+        self._closed = closed
         self._destination = self._own_target if destination is None else destination
         self._rich_unknown = False
 
@@ -179,6 +187,8 @@ class Transmitter:
         )
         if verdict is Verdict.RETRY:
             return await self._retry(part, target, judgement, backoff)
+        if verdict is Verdict.CLOSED:
+            return await self._wait_until_open(part, target)
         if verdict is Verdict.THREAD:
             return await self._examine(part, backoff)
         if verdict is Verdict.PLAIN:
@@ -205,6 +215,13 @@ class Transmitter:
             return await self._dead(part, "expired")
         due = now + int(seconds * 1000)
         await self._recorded(lambda: self._outbox.retry(part.key, part.part, due, reason))
+        return Step.NEXT
+
+    async def _wait_until_open(self, part: OutboxPart, target: TelegramTarget) -> Step:
+        """The user closed the Thread: it is his to open, and what is for it waits, however long."""
+        await self._closed(part.binding_key, target)
+        due = self._now_ms() + CLOSED_WAIT_MS
+        await self._recorded(lambda: self._outbox.retry(part.key, part.part, due, "topic-closed"))
         return Step.NEXT
 
     async def _examine(self, part: OutboxPart, backoff: Backoff) -> Step:

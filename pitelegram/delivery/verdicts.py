@@ -7,7 +7,7 @@ import enum
 import attrs
 
 from pitelegram.botapi.methods import REPEATABLE
-from pitelegram.botapi.missing import says_no_thread
+from pitelegram.botapi.missing import says_closed, says_no_thread
 from pitelegram.errors import CertainlyUnsent, Conflict, Refused, TelegramError, Unauthorized
 
 
@@ -18,6 +18,7 @@ class Verdict(enum.Enum):
     PLAIN = "send it again as plain text, else it is dead"
     BLOCKED = "wait until the owner unblocks the bot"
     UNAUTHORIZED = "wait for another token"
+    CLOSED = "wait until the user opens the Thread again"
     THREAD = "find out whether the Thread is lost"
     DEAD = "dead letter"
     PARK = "uncertain: shown, and the operator decides"
@@ -83,6 +84,8 @@ def _refused(error: Refused, method: str) -> Judgement:
         known = method != "sendRichMessage"
         return Judgement(Verdict.RETRY if known else Verdict.PLAIN, "not-found")
     if error.code == 400:
+        if says_closed(error.code, description):
+            return Judgement(Verdict.CLOSED, "topic-closed")
         if says_no_thread(error.code, description):
             return Judgement(Verdict.THREAD, "no-thread")
         reason = next((word for words, word in _REASONS if words in description), "")

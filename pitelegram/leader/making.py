@@ -108,6 +108,7 @@ def make_delivery(leader: LeaderService) -> DeliveryService:
         resend=lambda: settings.settings.outbox_ambiguous == "resend",
         allowed=lambda chat_id: chat_id == ground.owner.owner(),
         destination=leader.threads.destination,
+        closed=leader.threads.found_closed,
     )
 
 

@@ -158,7 +158,12 @@ class LeaderService(AsyncMultiService):
     ) -> None:
         self.places.forget()
         self.registry.target_changed(binding_key, target, old, reason)
-        self.delivery.intake.kick(binding_key)
+        if target is None:
+            self.delivery.intake.kick(binding_key)
+        else:
+            # What waits for a Thread that was closed need not wait any longer.
+            reopened = self.delivery.intake.reopened(binding_key)
+            spawn(self.log, "sending what waited", reopened)
         self.router.kick()
         if reason == "recreated":
             text = "ℹ️ The Thread before this one was deleted; this one takes its place."
@@ -193,13 +198,15 @@ class LeaderService(AsyncMultiService):
         if "forum_topic_closed" in message:
             return self.threads.closed(message).addCallback(lambda _: None)
         if "forum_topic_reopened" in message:
-            return self.threads.reopened(message).addCallback(self._reopened)
+            return self._reopened(message)
         return None
 
-    def _reopened(self, binding_key: str | None) -> None:
+    @deferred
+    async def _reopened(self, message: dict[str, Any]) -> None:
         """What waited for the Thread goes there now."""
+        binding_key = await self.threads.reopened(message)
         if binding_key is not None:
-            self.delivery.intake.kick(binding_key)
+            await self.delivery.intake.reopened(binding_key)
 
     def _busy(self) -> dict[str, bool | None]:
         """Return whether the connected workers are at work, as far as they have said."""

@@ -12,7 +12,7 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from pitelegram.botapi.interfaces import IBotApi, ISendGate
-from pitelegram.botapi.missing import NO_THREAD, misplaced, says_no_thread
+from pitelegram.botapi.missing import NO_THREAD, misplaced, says_closed, says_no_thread
 from pitelegram.bus.allowlist import check_call
 from pitelegram.bus.handshake import DISPLAY_MODE, RENAME, SETTINGS
 from pitelegram.bus.interfaces import IBusLeader, IFollowerLink
@@ -133,6 +133,8 @@ class BusLeader:
         except TelegramError as error:
             if kind == "send" and says_no_thread(error.code, error.description):
                 self._look_for_thread(checked, target, key)
+            if kind == "send" and target is not None and says_closed(error.code, error.description):
+                spawn(self._log, "a closed Thread", self.threads.found_closed(key, target))
             raise self._as_refusal(error, kind, target) from None
         if kind == "send" and target is not None:
             messages = _messages(result)

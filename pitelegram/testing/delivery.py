@@ -66,6 +66,11 @@ class FakeDelivery:
         """Record a kick."""
         self.kicks.append(binding_key)
 
+    def reopened(self, binding_key: str) -> Deferred[None]:
+        """Record a kick."""
+        self.kicks.append(binding_key)
+        return succeed(None)
+
     def again(self, key: str) -> Deferred[bool]:
         """Record a retry."""
         self.retried.append(key)

@@ -179,7 +179,8 @@ class Titling:
             raise Refusal("api", error.description, **fields) from None
         except CertainlyUnsent as error:
             if error.code == 429:
-                raise _limited(self.budget.wait_for(MOST_ASKED)) from None
+                wait = error.retry_after or self.budget.wait_for(MOST_ASKED)
+                raise _limited(wait) from None
             raise Refusal("unavailable", "Telegram cannot be reached") from None
         except TelegramError:
             raise Refusal(
