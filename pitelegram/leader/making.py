@@ -30,6 +30,7 @@ from pitelegram.routing.pairing import Pairing
 from pitelegram.routing.preferences import WorkerSettings
 from pitelegram.routing.registry import Registry
 from pitelegram.routing.router import Router
+from pitelegram.routing.turns import Turns
 from pitelegram.routing.witness import Witness
 from pitelegram.store.retention import Retention
 from pitelegram.threads.attaching import Attaching
@@ -162,6 +163,7 @@ def make_bus(leader: LeaderService) -> BusServer:
         titles=make_title_modes(leader),
         settings=make_worker_settings(leader),
         loss=leader.loss,
+        turns=Turns(leader.gate, ground.reactor),
     )
     return BusServer(
         ground.paths.bus_socket,

@@ -35,6 +35,7 @@ from pitelegram.routing.owners import MessageOwners
 from pitelegram.routing.places import Places
 from pitelegram.routing.preferences import WorkerSettings
 from pitelegram.routing.registry import Follower, Registry
+from pitelegram.routing.turns import Turns
 from pitelegram.routing.uploads import check_uploads
 from pitelegram.store.interfaces import IBindings
 from pitelegram.targets import TelegramTarget
@@ -56,6 +57,7 @@ class BusLeader:
     @ivar titles: what titles are made of, in the settings.
     @ivar settings: what workers are told of the settings, and may change.
     @ivar loss: examines a Thread that a message could not be put into; None: nobody does.
+    @ivar turns: keeps places in the queue for questions; None: nobody does.
     """
 
     epoch: str
@@ -74,6 +76,7 @@ class BusLeader:
     titles: ITitleModes
     settings: WorkerSettings
     loss: IThreadLoss | None = None
+    turns: Turns | None = None
     _log = Logger()
 
     # --- registration ------------------------------------------------------------------------
@@ -127,7 +130,9 @@ class BusLeader:
         checked, kind = check_call(method, params, options, files, target, owns)
         uploads = check_uploads(files, self.uploads_of(follower.instance_id)) if files else []
         if target is not None and kind in _WEIGHTS:
-            await self._pass_gate(target, _WEIGHTS[kind])
+            # A message with buttons is a question that Pi waits for: it goes with the answers.
+            asks = kind == "send" and "reply_markup" in checked
+            await self._pass_gate(target, _WEIGHTS[kind], key if asks else None)
         try:
             result = await self.api.call(method, checked, uploads)
         except TelegramError as error:
@@ -142,9 +147,18 @@ class BusLeader:
             await self._remember(target.chat_id, messages, key)
         return result
 
-    async def _pass_gate(self, target: TelegramTarget, weight: str) -> None:
+    async def _pass_gate(self, target: TelegramTarget, weight: str, asking: str | None) -> None:
+        """Spend the chat's budget; C{asking} is the binding of a question, which keeps its place.
+
+        @raise Refusal: C{rate-limited}.
+        """
+        turns = self.turns if asking is not None else None
+        if turns is not None and turns.take(asking or "", target.chat_id):
+            return
         wait = self.gate.blocked_for(target.chat_id, weight)
         if wait > 0:
+            if turns is not None:
+                turns.keep(asking or "", target.chat_id)
             raise Refusal(
                 "rate-limited", "this chat may not be written to so soon", retryAfter=wait
             )
