@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -175,7 +174,7 @@ def _number(
     if isinstance(value, str) and value.strip():
         return (read or word_of)(value.strip(), place)
     if isinstance(value, int | float) and not isinstance(value, bool):
-        if math.isfinite(value) and abs(value) < 2**53:
+        if abs(value) < 2**53:
             return value
     raise TemplateError(place, "must be a number, or a placeholder for one")
 

@@ -106,7 +106,9 @@ def _literal(text: str, pieces: list[str | Placeholder], place: str) -> None:
     if opened is not None:
         shown = text[opened.start() :][:_SHOWN]
         raise TemplateError(
-            place, f"{shown!r} opens a placeholder that is not closed, or has another one in it"
+            place,
+            f"{shown!r} opens a placeholder that is not closed in that word, or has another one "
+            "in it; with spaces it needs quotes",
         )
     if text:
         pieces.append(text)
