@@ -93,7 +93,9 @@ class Threads(Service):
                 ending = self._bindings.end_provision(intent["binding_key"], None)
                 spawn(self.log, "dropping an old intent", ending)
             else:
-                self._wanted.setdefault(binding.binding_key, "created")
+                # One that had a title had a Thread: its loss is still to be told.
+                reason = "recreated" if binding.title else "created"
+                self._wanted.setdefault(binding.binding_key, reason)
         self.kick()
 
     @deferred

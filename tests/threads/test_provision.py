@@ -713,6 +713,7 @@ class LossTests(ThreadsCase):
         self.restart()
         self.pass_time(31)
         self.assertEqual(self.target(), TelegramTarget(OWNER, 102))
+        self.assertEqual(self.heard[-1], ("spec-1", f"{OWNER}:102", None, "recreated"))
 
     def test_intent_of_a_loss_that_was_not(self) -> None:
         """An intent beside a target is dropped at start."""
