@@ -7,57 +7,26 @@ from typing import Any
 
 import attrs
 
+from pitelegram.bridge.content import read_content
 from pitelegram.bridge.questions import key_of_markup
 
 _COMMAND = re.compile(r"\A/([A-Za-z][A-Za-z0-9_]*)(?:@[A-Za-z0-9_]+)?(?:\s+|\Z)(.*)\Z", re.DOTALL)
 
 _VARIATION = re.compile("[\ufe0e\ufe0f]")
 
-ATTACHMENTS = {
-    "photo": "photo",
-    "animation": "animation",
-    "document": "document",
-    "video": "video",
-    "video_note": "video message",
-    "voice": "voice message",
-    "audio": "audio file",
-    "sticker": "sticker",
-    "contact": "contact",
-    "location": "location",
-    "venue": "venue",
-    "poll": "poll",
-    "dice": "dice",
-    "game": "game",
-    "story": "story",
-    "checklist": "checklist",
-    "paid_media": "paid media",
-    "invoice": "invoice",
-}
-"""What a message can carry beside text, in words."""
-
 SERVICE = frozenset(
-    {
-        "forum_topic_created",
-        "forum_topic_edited",
-        "forum_topic_closed",
-        "forum_topic_reopened",
-        "general_forum_topic_hidden",
-        "general_forum_topic_unhidden",
-        "pinned_message",
-        "message_auto_delete_timer_changed",
-        "chat_background_set",
-        "write_access_allowed",
-        "successful_payment",
-        "refunded_payment",
-        "connected_website",
-        "users_shared",
-        "chat_shared",
-        "web_app_data",
-        "passport_data",
-        "boost_added",
-        "gift",
-        "unique_gift",
-    }
+    """forum_topic_created forum_topic_edited forum_topic_closed forum_topic_reopened
+    general_forum_topic_hidden general_forum_topic_unhidden pinned_message
+    message_auto_delete_timer_changed chat_background_set write_access_allowed successful_payment
+    refunded_payment connected_website users_shared chat_shared web_app_data passport_data
+    boost_added gift unique_gift gift_upgrade_sent new_chat_members left_chat_member new_chat_title
+    new_chat_photo delete_chat_photo group_chat_created supergroup_chat_created
+    channel_chat_created migrate_to_chat_id migrate_from_chat_id proximity_alert_triggered
+    giveaway_created giveaway_completed video_chat_scheduled video_chat_started video_chat_ended
+    video_chat_participants_invited paid_message_price_changed direct_message_price_changed
+    checklist_tasks_done checklist_tasks_added suggested_post_approved
+    suggested_post_approval_failed suggested_post_declined suggested_post_paid
+    suggested_post_refunded""".split()
 )
 """Messages that Telegram wrote about an action: nobody said anything."""
 
@@ -79,13 +48,14 @@ class Origin:
 
 @attrs.frozen
 class Prompt:
-    """Text for Pi.
+    """A message for Pi; L{pitelegram.bridge.content} reads all of it.
 
-    @ivar missing: what else the message carried, in words; None for plain text.
+    @ivar text: its text or caption, as it was typed.
+    @ivar plain: whether it is nothing but text.
     """
 
     text: str
-    missing: str | None = None
+    plain: bool = True
 
 
 @attrs.frozen
@@ -97,28 +67,22 @@ class Command:
 
 
 @attrs.frozen
-class Unsupported:
-    """A message without any text.
-
-    @ivar what: its content, in words.
-    """
-
-    what: str
-
-
-@attrs.frozen
 class Edit:
     """A message was changed; C{content} is what it says now."""
 
-    content: Prompt | Command | Unsupported | Nothing
+    content: Prompt | Command | Nothing
 
 
 @attrs.frozen
 class Press:
-    """A button was pressed.  C{data} may be forged: it need not be on the message at all."""
+    """A button was pressed.  C{data} may be forged: it need not be on the message at all.
+
+    @ivar offered: whether a message of the bot has a button with that data.
+    """
 
     callback_id: str
     data: str
+    offered: bool = False
 
 
 @attrs.frozen
@@ -140,7 +104,7 @@ class Nothing:
     """Nothing to do for a worker."""
 
 
-Asked = Prompt | Command | Unsupported | Edit | Press | Reaction | Nothing
+Asked = Prompt | Command | Edit | Press | Reaction | Nothing
 """Everything that an update can ask."""
 
 
@@ -154,9 +118,10 @@ def read_update(kind: str, update: dict[str, Any]) -> tuple[Asked, Origin]:
     if not isinstance(body, dict):
         raise ValueError(f"an update of kind {kind} without its {kind}")
     if kind == "callback_query":
-        message = body.get("message")
-        press = Press(str(body.get("id") or ""), str(body.get("data") or ""))
-        return press, _origin(message if isinstance(message, dict) else {})
+        found: Any = body.get("message")
+        message: dict[str, Any] = found if isinstance(found, dict) else {}
+        data = str(body.get("data") or "")
+        return Press(str(body.get("id") or ""), data, _offers(message, data)), _origin(message)
     if kind == "message":
         return _content(body), _origin(body)
     if kind == "edited_message":
@@ -190,24 +155,30 @@ def _origin(message: dict[str, Any]) -> Origin:
     )
 
 
-def _content(message: dict[str, Any]) -> Prompt | Command | Unsupported | Nothing:
-    text = message.get("text")
-    if isinstance(text, str) and text.strip():
-        match = _COMMAND.match(text)
-        return Command(match[1].lower(), match[2].strip()) if match else Prompt(text)
-    carried = [words for key, words in ATTACHMENTS.items() if message.get(key)]
-    if "animation" in carried and "document" in carried:
-        carried.remove("document")
-    if "venue" in carried and "location" in carried:
-        carried.remove("location")
-    what = ", ".join(carried)
-    caption = message.get("caption")
-    if isinstance(caption, str) and caption.strip():
-        return Prompt(caption, what or "attachment")
-    if not what and any(key in message for key in SERVICE):
+def _offers(message: dict[str, Any], data: str) -> bool:
+    """Whether a message of the bot has a button with that data."""
+    sender, markup = message.get("from"), message.get("reply_markup")
+    if not (isinstance(sender, dict) and sender.get("is_bot") is True and isinstance(markup, dict)):
+        return False
+    rows = markup.get("inline_keyboard")
+    lines = [row for row in (rows if isinstance(rows, list) else []) if isinstance(row, list)]
+    buttons = [button for row in lines for button in row if isinstance(button, dict)]
+    return any(button.get("callback_data") == data for button in buttons)
+
+
+def _content(message: dict[str, Any]) -> Prompt | Command | Nothing:
+    content = read_content(message)
+    # What somebody else said is never a command, whoever forwards it.
+    if content.forward is None and isinstance(message.get("text"), str):
+        match = _COMMAND.match(content.typed)
+        if match:
+            return Command(match[1].lower(), match[2].strip())
+    if not content.text.strip() and not content.files and any(key in message for key in SERVICE):
         return Nothing()
-    return Unsupported(what or "message of this kind")
+    plain = bool(content.text.strip()) and not (content.files or content.notes)
+    return Prompt(content.typed, plain)
 
 
 def _integer(value: Any) -> int | None:
-    return value if type(value) is int else None
+    """Return an integer that fits into a row."""
+    return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None

@@ -17,9 +17,6 @@ COMMANDS = {
 }
 """Every command of a worker's Thread, with its help."""
 
-EDIT_TOO_LATE = (
-    "✏️ Pi had that message already: the edit changes nothing. Send a new message instead."
-)
 AGAIN_SENT = "Queued again."
 AGAIN_GONE = "That was sent again already."
 STALE_BUTTON = "This button does nothing any more."
@@ -57,12 +54,6 @@ def unknown_command(name: str, with_name: bool = True) -> str:
     if name in ("start", "help"):
         return f"Write a message and Pi gets it. In this Thread there are:\n{commands}"
     return f"There is no /{name} here, and Pi did not get it. There are:\n{commands}{hint}"
-
-
-def not_taken(what: str, with_text: bool) -> str:
-    """Return the notice about content that Pi cannot be given yet."""
-    rest = "; its text went to Pi." if with_text else "."
-    return f"📎 Pi did not get the {what}: attachments come later{rest}"
 
 
 def pictures_left_out(prompt: str, missing: int) -> str:

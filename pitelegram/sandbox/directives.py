@@ -18,6 +18,7 @@ WORDS = ("say", "long", "slow", "tool", "error", "hang", "gate")
 """All directives; anything else between double brackets is plain text."""
 
 _TAG = re.compile(r"\A\s*\[telegram[^\]\n]*\]\s*")
+_TIME = re.compile(r"\n\n\[time\] [^\n]*\Z")
 _OPTION = re.compile(r"\A([a-z]+)=(.*)\Z", re.DOTALL)
 _QUOTED = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
 _TOKEN = re.compile(
@@ -80,8 +81,8 @@ def parse(text: str) -> list[Step]:
 
 
 def plain(text: str) -> str:
-    """Return the prompt without the bridge's leading C{[telegram…]} tag."""
-    return _TAG.sub("", text).strip()
+    """Return the prompt without the bridge's leading C{[telegram…]} tag and its last C{[time]}."""
+    return _TAG.sub("", _TIME.sub("", text)).strip()
 
 
 def long_text(characters: int) -> str:

@@ -83,6 +83,8 @@ class WorkerRig:
         self.project.mkdir(parents=True, exist_ok=True)
         self.database = worker_database(self.clock)
         self.inbox = Inbox(self.database)
+        # Else the first prompt of every hour tells the time.
+        self.inbox.set_meta("time-told", f"{self.clock.seconds():.0f}")
         self.service: WorkerService | None = None
         self.updates = count(1)
         self._ids = count(1)

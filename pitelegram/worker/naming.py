@@ -11,7 +11,7 @@ import hashlib
 from twisted.internet.defer import DeferredLock
 
 from pitelegram.bridge import naming as words
-from pitelegram.bridge.incoming import Asked, Command, Origin, Press, Prompt, Unsupported
+from pitelegram.bridge.incoming import Asked, Command, Origin, Press, Prompt
 from pitelegram.bridge.questions import read_press
 from pitelegram.bus.handshake import RENAME
 from pitelegram.bus.interfaces import ILeaderLink
@@ -57,7 +57,7 @@ class Naming:
         if isinstance(asked, Press):
             button = read_press(asked.data)
             return button is not None and self._question(origin, origin.message_id, button.key)
-        if isinstance(asked, Prompt | Unsupported):
+        if isinstance(asked, Prompt):
             return self._question(origin, origin.reply_to, origin.reply_key)
         return False
 
@@ -78,7 +78,7 @@ class Naming:
             if isinstance(asked, Press):
                 await self._pressed(asked, trace)
                 return None
-            if not isinstance(asked, Prompt) or asked.missing is not None:
+            if not isinstance(asked, Prompt) or not asked.plain:
                 return words.TEXT_ONLY
             done, text = await self._rename(_place(trace), asked.text)
             if done:

@@ -22,7 +22,6 @@ from pitelegram.bridge.incoming import (
     Press,
     Prompt,
     Reaction,
-    Unsupported,
     read_update,
 )
 from pitelegram.bridge.prompt import prompt_text
@@ -34,6 +33,8 @@ from pitelegram.store.rows import InboxRow
 from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.bestcalls import BestEffort
 from pitelegram.worker.dialogs import Dialogs
+from pitelegram.worker.editing import Editing
+from pitelegram.worker.gathering import CONTROL
 from pitelegram.worker.halting import Halting
 from pitelegram.worker.naming import Naming
 from pitelegram.worker.queue import Queue
@@ -63,6 +64,7 @@ class Orders:
         dialogs: Dialogs,
         naming: Naming,
         reactions: Reactions,
+        editing: Editing,
     ) -> None:
         self._inbox = inbox
         self._queue = queue
@@ -76,6 +78,7 @@ class Orders:
         self._aside: set[int] = set()
         self._waiting: set[int] = set()
         self._reactions = reactions
+        self._editing = editing
         self._working: Deferred[Any] | None = None
 
     def kick(self) -> None:
@@ -94,11 +97,15 @@ class Orders:
 
     async def _work(self) -> None:
         try:
-            while rows := [r for r in self._inbox.rows("admitted") if r.seq not in self._aside]:
+            while rows := [r for r in self._orders() if r.seq not in self._aside]:
                 for row in rows:
                     await self._do(row)
         finally:
             self._working = None
+
+    def _orders(self) -> list[InboxRow]:
+        """Return what was admitted to be done; other admitted rows become prompts."""
+        return [row for row in self._inbox.rows("admitted") if row.lane == CONTROL]
 
     async def _do(self, row: InboxRow) -> None:
         try:
@@ -135,16 +142,12 @@ class Orders:
     async def _answer(self, row: InboxRow, asked: Asked, origin: Origin) -> str | None:
         """Do it and return what the operator is told, if anything."""
         if isinstance(asked, Prompt):
-            # Text comes here only as a reply to a dialog: a prompt is held, not admitted.
-            return self._dialogs.reply(origin, None if asked.missing else asked.text)
-        if isinstance(asked, Unsupported) and self._dialogs.wants(origin):
-            return self._dialogs.reply(origin, None)
+            # A message comes here only as a reply to a dialog: others are gathered to prompts.
+            return self._dialogs.reply(origin, asked.text if asked.plain else None)
         if isinstance(asked, Command):
             return await self._command(row, asked)
-        if isinstance(asked, Unsupported):
-            return labels.not_taken(asked.what, with_text=False)
         if isinstance(asked, Edit):
-            return await self._edit(row, asked)
+            await self._editing.edit(row, asked)
         if isinstance(asked, Press):
             await self._press(row, asked, origin)
         if isinstance(asked, Reaction) and None not in (row.chat_id, row.message_id):
@@ -166,45 +169,6 @@ class Orders:
             await self._queue.go_on(row, prompt, labels.CONTINUE)
             return labels.CONTINUING
         return labels.unknown_command(command.name, self._naming.offered())
-
-    async def _edit(self, row: InboxRow, edit: Edit) -> str | None:
-        original = self._original(row)
-        if original is None or original.source != "telegram":
-            return None
-        content = edit.content
-        changeable = original.state == "held" and not self._queue.in_hand(original.seq)
-        if changeable and isinstance(content, Prompt):
-            await self._inbox.hold(
-                original.seq, prompt_text(content.text, self._thread_name(), content.missing)
-            )
-            return None
-        if original.prompt is None and original.state == "admitted":
-            return None
-        await self._too_late(original)
-        return None
-
-    async def _too_late(self, original: InboxRow) -> None:
-        """Say so once per message: the id and the time are those of the message itself."""
-        name = f"edit-{short_id(original.delivery_id)}"
-        if self._inbox.get_meta(name) is None:
-            (told, *_) = notice(name, labels.EDIT_TOO_LATE, original.admitted_ms)
-            await self._inbox.add_answer(told["delivery_id"], "notice", told["delivery"])
-            await self._inbox.set_meta(name, "told")
-
-    def _original(self, row: InboxRow) -> InboxRow | None:
-        """Return the row of the message that an edit changes."""
-        if row.message_id is None:
-            return None
-        states = ("admitted", "held", "handed", "uncertain", "skipped", "settled")
-        for state in states:
-            for other in self._inbox.rows(state):
-                if (
-                    other.kind == "message"
-                    and other.message_id == row.message_id
-                    and other.chat_id == row.chat_id
-                ):
-                    return other
-        return None
 
     async def _press(self, row: InboxRow, press: Press, origin: Origin) -> None:
         if press.data.startswith(PREFIX):

@@ -22,10 +22,14 @@ from pitelegram.worker.brake import Brake
 from pitelegram.worker.chataction import ChatAction
 from pitelegram.worker.control import Control
 from pitelegram.worker.dialogs import Dialogs
+from pitelegram.worker.editing import Editing
+from pitelegram.worker.files import Files
 from pitelegram.worker.follower import Follower
+from pitelegram.worker.gathering import Gatherer
 from pitelegram.worker.halting import Halting
 from pitelegram.worker.intake import Intake
 from pitelegram.worker.listener import Listener
+from pitelegram.worker.making import Maker, NoHandlers
 from pitelegram.worker.naming import Naming
 from pitelegram.worker.notifying import Notifier
 from pitelegram.worker.orders import Orders
@@ -105,8 +109,11 @@ class WorkerParts:
             self._mark,
             mint,
             self.changed,
+            gathering=lambda: self.gatherer.earliest(),
             pictures=Pictures(in_thread),
+            ready=lambda row: self.gatherer.ready(row),
         )
+        self._wire_inward(clock, random, inbox)
         self._wire_pi(clock, inbox, identity, ended)
         self._wire_requests(inbox, stop)
         host.subscribe(self.listener)
@@ -129,6 +136,28 @@ class WorkerParts:
         self.preferences = Preferences(inbox, link)
         self.submitter = Submitter(clock, random, inbox, link)
         self.settler = Settler(clock, random, inbox, self.submitter.kick)
+
+    def _wire_inward(self, clock: IReactorTime, random: Random, inbox: IInbox) -> None:
+        """What makes prompts of messages."""
+        files = Files(clock, random, self.registration.current_link)
+        maker = Maker(
+            clock,
+            inbox,
+            files,
+            NoHandlers(),
+            self._thread_name,
+            lambda: str(self.preferences.get("timeInjection")),
+        )
+        self.gatherer = Gatherer(
+            clock,
+            inbox,
+            maker,
+            files,
+            self.settler,
+            self.queue.in_hand,
+            lambda new: self.queue.kick(new=new),
+        )
+        self.editing = Editing(inbox, self.gatherer, maker, self.settler)
 
     def _wire_pi(
         self,
@@ -172,7 +201,7 @@ class WorkerParts:
     def _wire_requests(self, inbox: IInbox, stop: Callable[[bool, float], None]) -> None:
         """What comes from the leader."""
         queue, brake, settler = self.queue, self.brake, self.settler
-        self.reactions = Reactions(inbox, queue)
+        self.reactions = Reactions(inbox, queue, self.gatherer.flush)
         self.orders = Orders(
             inbox,
             queue,
@@ -184,9 +213,16 @@ class WorkerParts:
             self.dialogs,
             self.naming,
             self.reactions,
+            self.editing,
         )
         self.intake = Intake(
-            inbox, queue, self.orders, self.submitter.kick, self._thread_name, self.dialogs
+            inbox,
+            queue,
+            self.orders,
+            self.dialogs,
+            self.gatherer,
+            self.editing,
+            self.calls,
         )
         self.port = HostPort(
             inbox,

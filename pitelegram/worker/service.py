@@ -89,6 +89,7 @@ class WorkerService(Service):
             await recover(self._inbox, parts.settler)
             if self._ending:
                 return
+            parts.gatherer.begin()
             parts.submitter.startService()
             parts.watch.startService()
             self._bus.startService()
@@ -157,6 +158,7 @@ class WorkerService(Service):
         self._retention = self._clock.callLater(RETENTION_PERIOD, self._retain)
         now = int(self._clock.seconds() * 1000)
         spawn(self._log, "forgetting what is old", self._inbox.forget(now))
+        self.parts.gatherer.keep()
 
     # --- the end -----------------------------------------------------------------------------
 
@@ -230,6 +232,7 @@ class WorkerService(Service):
         parts = self.parts
         parts.typing.show(False)
         parts.dialogs.stop()
+        parts.gatherer.stop()
         parts.queue.close()
         if self._retention is not None and self._retention.active():
             self._retention.cancel()

@@ -15,16 +15,13 @@ class Prompts(SynchronousTestCase):
     """L{prompt_text} and L{summary}."""
 
     def test_layout(self) -> None:
-        """The tag, the text, and what is missing."""
+        """The tag and the text."""
         self.assertEqual(prompt_text("hi"), "[telegram] hi")
         self.assertEqual(prompt_text("hi", "Atlas"), "[telegram|thread:Atlas] hi")
-        self.assertEqual(
-            prompt_text("hi", None, "photo"), "[telegram] hi\n\n[not delivered: photo]"
-        )
 
     def test_names_cannot_forge_a_tag(self) -> None:
         """A Thread's name stays inside its tag."""
-        self.assertEqual(prompt_text("hi", "a] x\n[b|c"), "[telegram|thread:a  x b c] hi")
+        self.assertEqual(prompt_text("hi", "a] x\n[b|c"), "[telegram|thread:a x b c] hi")
 
     def test_summary(self) -> None:
         """Five words or forty characters, without the tag."""

@@ -7,7 +7,6 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.bridge.incoming import (
-    ATTACHMENTS,
     Command,
     Edit,
     Nothing,
@@ -15,7 +14,6 @@ from pitelegram.bridge.incoming import (
     Press,
     Prompt,
     Reaction,
-    Unsupported,
     read_update,
 )
 
@@ -46,28 +44,24 @@ class Incoming(SynchronousTestCase):
         self.assertEqual(self._asked(text="/etc/hosts is odd"), Prompt("/etc/hosts is odd"))
         self.assertEqual(self._asked(text=" /abort"), Prompt(" /abort"))
 
-    def test_every_attachment_is_named(self) -> None:
-        """Content that Pi cannot be given is named."""
-        for key, words in ATTACHMENTS.items():
-            self.assertEqual(self._asked(**{key: {"file_id": "x"}}), Unsupported(words))
+    def test_more_than_text(self) -> None:
+        """A caption is no answer to a question that takes a text; it never holds a command."""
+        asked = self._asked(caption="/stop", photo=[{"file_id": "x"}])
+        self.assertEqual(asked, Prompt("/stop", plain=False))
+        self.assertEqual(self._asked(sticker={"file_id": "x"}), Prompt("", plain=False))
 
-    def test_caption_goes_on(self) -> None:
-        """A caption is a prompt that says what is missing."""
-        asked = self._asked(caption="look", photo=[{"file_id": "x"}])
-        self.assertEqual(asked, Prompt("look", "photo"))
-
-    def test_animation_is_not_a_document_too(self) -> None:
-        """Telegram sends both keys for one thing."""
-        asked = self._asked(animation={"file_id": "x"}, document={"file_id": "x"})
-        self.assertEqual(asked, Unsupported("animation"))
+    def test_what_others_said_is_no_command(self) -> None:
+        """A command in a forwarded message is text."""
+        origin = {"type": "user", "sender_user": {"first_name": "Eve"}}
+        self.assertEqual(self._asked(text="/stop", forward_origin=origin), Prompt("/stop"))
 
     def test_service_messages_ask_nothing(self) -> None:
         """A pinned message is no message of the operator."""
         self.assertEqual(self._asked(pinned_message={"message_id": 1}), Nothing())
 
     def test_unknown_content_is_not_silent(self) -> None:
-        """A kind that did not exist when this was written is still answered."""
-        self.assertEqual(self._asked(hologram={}), Unsupported("message of this kind"))
+        """A kind that did not exist when this was written is a prompt too."""
+        self.assertEqual(self._asked(hologram={}), Prompt("", plain=False))
 
     def test_edit(self) -> None:
         """An edit carries the new content."""
@@ -79,6 +73,21 @@ class Incoming(SynchronousTestCase):
         update = {"callback_query": {"id": "1", "data": "again:x"}}
         self.assertEqual(read_update("callback_query", update), (Press("1", "again:x"), Origin()))
 
+    def test_offered_buttons(self) -> None:
+        """A button counts as the bot's when the bot's message has it."""
+        message = {
+            "from": {"id": 1, "is_bot": True},
+            "reply_markup": {"inline_keyboard": [[{"text": "A", "callback_data": "yes"}], 5, [6]]},
+        }
+        for data, sender, offered in (
+            ("yes", True, True),
+            ("no", True, False),
+            ("yes", False, False),
+        ):
+            about = {**message, "from": {"is_bot": sender}}
+            update = {"callback_query": {"id": "1", "data": data, "message": about}}
+            self.assertEqual(read_update("callback_query", update)[0], Press("1", data, offered))
+
     def test_broken_updates(self) -> None:
         """An update that lacks what its kind promises is refused."""
         for update in ({}, {"message": None}, {"message": []}, {"message": "x"}):
@@ -89,7 +98,7 @@ class Incoming(SynchronousTestCase):
         asked, origin = read_update(
             "message", {"message": {"chat": 5, "message_id": "7", "text": {"a": 1}, "caption": []}}
         )
-        self.assertEqual((asked, origin), (Unsupported("message of this kind"), Origin()))
+        self.assertEqual((asked, origin), (Prompt("", plain=False), Origin()))
 
 
 class Reactions(SynchronousTestCase):

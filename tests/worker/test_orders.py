@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from pitelegram.bridge import labels
+from pitelegram.bridge import intakewords, labels
 from pitelegram.errors import PiRefused
 from pitelegram.testing.worker import CHAT, WorkerRig
 from pitelegram.worker.settling import short_id
@@ -138,43 +138,6 @@ class Commands(RigCase):
         self.assertNotIn("You said: before", rig.link.texts)
 
 
-class Attachments(RigCase):
-    """What Pi cannot be given."""
-
-    def test_caption_goes_on(self) -> None:
-        """The caption is a prompt that names what is missing, and a notice says so."""
-        rig = self.started()
-        rig.message(None, caption="look", photo=[{"file_id": "x"}])
-        self.assertEqual(rig.prompts(), ["look\n\n[not delivered: photo]"])
-        self.assertIn(
-            "📎 Pi did not get the photo: attachments come later; its text went to Pi.",
-            rig.link.texts,
-        )
-
-    def test_without_caption(self) -> None:
-        """A notice, and nothing for Pi."""
-        rig = self.started()
-        rig.message(None, voice={"file_id": "x"})
-        self.assertEqual(rig.prompts(), [])
-        self.assertEqual(
-            rig.link.texts, ["📎 Pi did not get the voice message: attachments come later."]
-        )
-
-    def test_broken_update(self) -> None:
-        """It is refused for good, and leaves no row."""
-        rig = self.started()
-        refused = rig.parts.follower.admit("d", 1, "message", {"update_id": 1})
-        self.assertEqual(self.successResultOf(refused)[0], "terminal-rejected")
-        self.assertEqual(rig.states(), {})
-
-    def test_reaction(self) -> None:
-        """Taken and settled without effect."""
-        rig = self.started()
-        rig.forward("message_reaction", {"chat": {"id": CHAT}, "message_id": 1})
-        self.assertEqual(rig.states(), {"settled": 1})
-        self.assertEqual(rig.link.texts, [])
-
-
 class Edits(RigCase):
     """Edited messages."""
 
@@ -197,7 +160,7 @@ class Edits(RigCase):
         rig.host.open_gate("a")
         rig.run()
         rig.edit("d", 1)
-        self.assertEqual(rig.link.texts, [labels.EDIT_TOO_LATE, "After the gate a."])
+        self.assertEqual(rig.link.texts, [intakewords.EDIT_TOO_LATE, "After the gate a."])
         self.assertEqual(rig.prompts(), ["[[gate a]]"])
 
     def test_edit_of_nothing_known(self) -> None:
