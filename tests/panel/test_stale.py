@@ -179,7 +179,10 @@ class StaleTests(StaleCase):
         self.successResultOf(handling)
 
     def test_7_6_8_message_is_not_modified(self) -> None:
-        """The client takes it for success: the same screen twice is no fault and sends nothing."""
+        """The client says it is so already: the same screen twice is no fault and sends nothing.
+
+        On the whole machine: C{tests.system.test_screens.Screens.test_without_workers}.
+        """
         self.api.script("editMessageText", True)
         self.pressed("ptd:m")
         self.pressed("ptd:m")
