@@ -281,6 +281,10 @@ class FakeThreads:
         """See L{IThreads.title}."""
         return binding_key
 
+    def exists(self, binding_key: str, target: TelegramTarget) -> Deferred[bool | None]:
+        """See L{IThreads.exists}."""
+        return succeed(True)
+
     def retitle(self, binding_key: str, busy: bool | None = None) -> Deferred[bool]:
         """See L{IThreads.retitle}."""
         return succeed(False)

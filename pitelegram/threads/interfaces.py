@@ -93,6 +93,13 @@ class IThreads(Interface):
         @param busy: whether its worker is at work; None: it has not said.
         """
 
+    def exists(binding_key: str, target: TelegramTarget) -> Deferred[bool | None]:
+        """Whether Telegram has the Thread of a binding; fires with None when nobody can tell.
+
+        The proof is an edit with the last known title (rule D29), never beside another edit: it
+        would take the newer title away again.
+        """
+
     def retitle(binding_key: str, busy: bool | None = None) -> Deferred[bool]:
         """Rename the Thread of a binding, if its title is to be another one now.
 

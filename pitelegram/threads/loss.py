@@ -10,7 +10,7 @@ from zope.interface import implementer
 
 from pitelegram.botapi.interfaces import IBotApi
 from pitelegram.delivery.interfaces import IThreadLoss
-from pitelegram.errors import Refused, TelegramError
+from pitelegram.errors import TelegramError
 from pitelegram.kernel.deferring import deferred
 from pitelegram.kernel.observers import OneShot
 from pitelegram.store.interfaces import IBindings
@@ -58,29 +58,19 @@ class ThreadLoss:
         target = binding.target
         if target.thread_id is None:
             return UNKNOWN
-        verdict = await self._ask(target, binding.title or self._threads.title(binding_key))
+        verdict = await self._ask(binding_key, target)
         if verdict == LOST and not await self._threads.lost(binding_key, target):
             return UNKNOWN
         self.log.info("a Thread was looked for: {verdict}", verdict=verdict)
         return verdict
 
-    async def _ask(self, target: TelegramTarget, title: str) -> str:
+    async def _ask(self, binding_key: str, target: TelegramTarget) -> str:
         try:
             me = await self._api.call("getMe", {})
-            self._threads.learn(me)
-            if me.get("has_topics_enabled") is not True:
-                return UNKNOWN
-            params = {
-                "chat_id": target.chat_id,
-                "message_thread_id": target.thread_id,
-                "name": title,
-            }
-            await self._api.call("editForumTopic", params)
-        except Refused as error:
-            said = error.description.upper() if error.code == 400 else ""
-            if "TOPIC_NOT_MODIFIED" in said:
-                return ALIVE
-            return LOST if "TOPIC_ID_INVALID" in said else UNKNOWN
         except TelegramError:
             return UNKNOWN
-        return ALIVE
+        self._threads.learn(me)
+        if me.get("has_topics_enabled") is not True:
+            return UNKNOWN
+        exists = await self._threads.exists(binding_key, target)
+        return UNKNOWN if exists is None else ALIVE if exists else LOST

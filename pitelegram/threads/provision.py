@@ -276,6 +276,10 @@ class Threads(Service):
         """How often titles may be edited."""
         return self._titling.budget
 
+    def exists(self, binding_key: str, target: TelegramTarget) -> Deferred[bool | None]:
+        """Whether Telegram has a Thread; see L{IThreads.exists}."""
+        return self._titling.exists(binding_key, target)
+
     def retitle(self, binding_key: str, busy: bool | None = None) -> Deferred[bool]:
         """Rename a binding's Thread, if its title is to be another one; see L{IThreads.retitle}."""
         return self._titling.retitle(binding_key, busy)

@@ -126,6 +126,33 @@ class Titling:
             self.budget.pause()
             raise
 
+    @deferred
+    async def exists(self, binding_key: str, target: TelegramTarget) -> bool | None:
+        """Whether Telegram has a Thread, None: nobody can tell; see L{IThreads.exists}."""
+        return await self._edits.run(binding_key, lambda: self._exists(binding_key, target))
+
+    @deferred
+    async def _exists(self, binding_key: str, target: TelegramTarget) -> bool | None:
+        binding = self._bindings.get(binding_key)
+        if binding is None or binding.target != target:
+            return None
+        title = binding.title or self.title_of(binding)
+        params = {"chat_id": target.chat_id, "message_thread_id": target.thread_id, "name": title}
+        try:
+            await self._api.call("editForumTopic", params)
+        except Refused as error:
+            said = error.description.upper() if error.code == 400 else ""
+            if "TOPIC_NOT_MODIFIED" in said:
+                return True
+            return False if "TOPIC_ID_INVALID" in said else None
+        except CertainlyUnsent as error:
+            if error.retry_after is not None:
+                self.budget.pause(error.retry_after)
+            return None
+        except TelegramError:
+            return None
+        return True
+
     # --- by the operator ---------------------------------------------------------------------
 
     @deferred

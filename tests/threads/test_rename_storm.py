@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from twisted.internet.defer import maybeDeferred
+from twisted.internet.defer import Deferred, maybeDeferred
 
 from pitelegram.botapi.limits import SendGate
 from pitelegram.delivery.service import DeliveryService
@@ -130,3 +130,31 @@ class RenameStormTests(ThreadsCase):
         asked = [call.params["name"] for call in self.api.made("editForumTopic")]
         self.assertEqual(asked, [self.bindings.get("spec-03").title] * 2)
         self.assertEqual(len(self.made()), WORKERS)
+
+    def test_looked_for_beside_an_edit(self) -> None:
+        """The proof of life waits for an edit that is under way, and takes no new title away."""
+        loss = ThreadLoss(self.api, self.bindings, self.threads)
+        slow: Deferred[bool] = Deferred()
+        self.api.script("editForumTopic", slow)
+        self.display = "names"
+        editing = self.threads.retitle("spec-03")
+        looking = loss.examine("spec-03")
+        self.assertEqual(len(self.api.made("editForumTopic")), 1)
+        slow.callback(True)
+        self.successResultOf(editing)
+        self.assertEqual(self.successResultOf(looking), "alive")
+        asked = [call.params["name"] for call in self.api.made("editForumTopic")]
+        self.assertEqual(asked, [self.threads.title("spec-03")] * 2)
+
+    def test_wait_that_a_proof_was_told(self) -> None:
+        """No title is edited before it is over."""
+        loss = ThreadLoss(self.api, self.bindings, self.threads)
+        self.api.script(
+            "editForumTopic", CertainlyUnsent("editForumTopic", 429, "Too Many Requests", 45.0)
+        )
+        self.assertEqual(self.successResultOf(loss.examine("spec-03")), "unknown")
+        self.display = "names"
+        self.clock.pump([5.0] * 8)
+        self.assertEqual(len(self.api.made("editForumTopic")), 1)
+        self.clock.pump([5.0] * 4)
+        self.assertGreater(len(self.api.made("editForumTopic")), 1)
