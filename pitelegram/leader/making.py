@@ -279,7 +279,6 @@ def make_router(leader: LeaderService) -> Router:
     ground = leader.ground
     return Router(
         leader.journal,
-        leader.bindings,
         leader.places,
         leader.owners,
         leader.registry,

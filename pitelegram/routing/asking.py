@@ -20,11 +20,13 @@ from pitelegram.routing.cases import Case
 from pitelegram.routing.choosertexts import View, Worker
 from pitelegram.routing.choosing import Choosing
 from pitelegram.routing.interfaces import INotices
-from pitelegram.routing.nobody import PROVISION_PATIENCE
 from pitelegram.store.choosers import COMMAND, THREAD, Chooser
 
 CAPACITY = 100
 """Choosers that may be open; more wait unasked until there is room."""
+
+PROVISION_PATIENCE = 60.0
+"""Seconds that a Thread is not asked about while one is being made: it may be that."""
 
 CALM = 3.0
 """Seconds that the workers' list must have been the same before choosers are edited for it."""

@@ -300,7 +300,9 @@ class Choosing:
         if case.broken:
             self.deadlines.arm()
         if self._running and case.lane is not None:
-            self.place(case.lane, case.lane.take_unpinned())
+            entries = list(case.lane.waiting)
+            case.lane.waiting.clear()
+            self.place(case.lane, entries)
 
     def _take_out(self, case: Case, entries: list[Entry]) -> None:
         if case.lane is not None:

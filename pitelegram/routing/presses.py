@@ -97,7 +97,6 @@ class Presses:
                 if choice == RESTORE and not await self._take_over(case, key):
                     if await self._put_back(case, entries):
                         return choosertexts.UNAVAILABLE
-                self._hand_over(case)
         except StoreError as error:
             return self._refused(error)
         self.choosing.check(case)
@@ -108,7 +107,10 @@ class Presses:
         return next((w.binding_key for w in workers if token_of(w.binding_key) == token), None)
 
     async def _commit(self, case: Case, choice: str, key: str, entries: list[Entry]) -> None:
-        """Pin what waits to the chosen binding, in one transaction with the choice."""
+        """Pin what waits to the chosen binding, in one transaction with the choice.
+
+        The router carries the pinned rows, like all others, as soon as the case is let go.
+        """
         chooser, binding = case.chooser, self.choosing.bindings.get(key)
         assert chooser is not None and binding is not None
         ids = {
@@ -153,15 +155,6 @@ class Presses:
             entry.pinned, entry.held = False, True
         self.choosing.reopened(case)
         return True
-
-    def _hand_over(self, case: Case) -> None:
-        """Give the chosen rows to the router, which carries them like all others."""
-        lane = case.lane
-        assert lane is not None
-        chosen = [entry for entry in lane.waiting if entry.recipient is not None]
-        for entry in chosen:
-            lane.waiting.remove(entry)
-        self.choosing.place(lane, chosen)
 
     def _refused(self, error: StoreError) -> str:
         if isinstance(error, Fenced):

@@ -32,7 +32,7 @@ from pitelegram.routing.nobody import Nobody
 from pitelegram.routing.owners import MessageOwners
 from pitelegram.routing.places import Places
 from pitelegram.routing.resolving import Resolver
-from pitelegram.store.interfaces import IBindings, IJournal
+from pitelegram.store.interfaces import IJournal
 from pitelegram.store.rows import Incoming, JournalRow
 from pitelegram.targets import TelegramTarget
 
@@ -53,7 +53,6 @@ class Router(Service):
     """
 
     journal: IJournal
-    bindings: IBindings
     places: Places
     owners: MessageOwners
     registry: IRegistry
@@ -77,7 +76,7 @@ class Router(Service):
         self._choosing.place, self._choosing.forget = self._place_again, self._forget
         self.daemon = DaemonTargets(self.daemon, self.desk)
         self._resolver = Resolver(self.places, self.owners, self.daemon, self._choosing)
-        self._nobody = Nobody(self.bindings, self.reply, self.clock)
+        self._nobody = Nobody(self.reply, self.clock)
         self._carrier = Carrier(
             self.journal, self.owners, self.clock, self.now_ms, self._failed, self._settled
         )
@@ -292,11 +291,8 @@ class Router(Service):
         try:
             if lane.destination.kind == DAEMON:
                 await self._serve_daemon(entry)
-            elif not self._nobody.settles(entry):
-                entry.not_before = self.clock.seconds() + 1.0
-                lane.end(entry)
-                self._come_back(entry)
-                return
+            else:
+                self._nobody.answer(entry.row)
         except CancelledError:
             raise
         except Exception:

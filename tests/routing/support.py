@@ -156,7 +156,6 @@ class RoutingCase(SynchronousTestCase):
         )
         self.router = Router(
             journal=self.journal,
-            bindings=self.bindings,
             places=self.places,
             owners=self.owners,
             registry=self.registry,
