@@ -143,7 +143,7 @@ def safe_name(name: object, default: str) -> str:
 
     @param default: for what is no name; safe already.
     """
-    words = plain(name, "", 200) if isinstance(name, str) else ""
+    words = plain(name, "", 1000) if isinstance(name, str) else ""
     words = _UNSAFE.sub("_", words.removesuffix("…")).lstrip(". -").rstrip(". ")
     stem, dot, extension = words.rpartition(".")
     if not dot or len(extension.encode()) > 20:

@@ -16,6 +16,7 @@ from pitelegram.bus.interfaces import ILeaderLink
 from pitelegram.errors import LinkLost
 
 _MESSAGES = count(1000)
+_FILES = count(1)
 
 
 @implementer(ILeaderLink)
@@ -32,6 +33,10 @@ class FakeLeaderLink:
     @ivar failures: each submission takes one of these and fails with it, while there are any.
     @ivar settings: what C{set_setting} wrote.
     @ivar setting_refusals: each C{set_setting} takes one of these and fails with it.
+    @ivar files: by file id what a download gives: bytes, an exception, a Deferred that fires with one
+        of them, or a list of these, one for each time.
+    @ivar downloads: the file ids that were asked for, in order.
+    @ivar directory: where downloads are stored.
     @ivar held: with True, submissions wait until L{release}.
     """
 
@@ -46,6 +51,9 @@ class FakeLeaderLink:
         self.api_results: list[Any] = []
         self.uploaded: list[str] = []
         self.failures: list[Exception] = []
+        self.files: dict[str, Any] = {}
+        self.downloads: list[str] = []
+        self.directory: Path | None = None
         self.beats = 0
         self.disconnects: list[tuple[str, bool]] = []
         self.held = False
@@ -89,7 +97,21 @@ class FakeLeaderLink:
 
     def download_file(self, file_id: str) -> Deferred[dict[str, Any]]:
         """See L{ILeaderLink}."""
-        return fail(LinkLost("no files here"))
+        self.downloads.append(file_id)
+        found = self.files.get(file_id, LinkLost("no files here"))
+        if isinstance(found, list):
+            found = found.pop(0) if len(found) > 1 else found[0]
+        waiting = found if isinstance(found, Deferred) else succeed(found)
+        return waiting.addCallback(self._stored)
+
+    def _stored(self, found: Any) -> dict[str, Any]:
+        if isinstance(found, Exception):
+            raise found
+        assert self.directory is not None, "say where downloads go"
+        self.directory.mkdir(exist_ok=True)
+        path = self.directory / f"{next(_FILES):032x}"
+        path.write_bytes(found)
+        return {"path": str(path), "size": len(found)}
 
     def submit_delivery(self, delivery_id: str, delivery: dict[str, Any]) -> Deferred[str]:
         """See L{ILeaderLink}."""

@@ -162,7 +162,7 @@ class Maker:
             return time_line(now)
         if mode != "interval" or 0 <= now - self._last_told() < TIME_EVERY:
             return None
-        spawn(self._log, "remembering the time", self._inbox.set_meta(_TIME_KEY, f"{now:.0f}"))
+        spawn(self._log, "remembering the time", self._inbox.set_meta(_TIME_KEY, f"{int(now)}"))
         return time_line(now)
 
     def _last_told(self) -> float:

@@ -185,7 +185,7 @@ class WorkerParts:
             self.changed,
         )
         self.brake = Brake(clock, inbox, queue, host, self.up, self.dialogs.cancel)
-        self.halting = Halting(clock, self.brake, queue, self.settler)
+        self.halting = Halting(clock, self.brake, queue, self.settler, self.gatherer.drop)
         self.ladder = Ladder(clock, queue, self.brake, host, self.up, self.idle, self.changed)
         self.report = Report(
             host, queue, self.dialogs, self.sessions, identity.spawn_id, lambda: self.ladder.phase
