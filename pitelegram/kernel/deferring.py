@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -43,6 +43,21 @@ def log_failure(log: Logger, what: str, failure: Failure) -> None:
         log.error("{what} failed: {reason}", what=what, reason=str(failure.value))
     else:
         log.failure("{what} failed", failure, what=what)
+
+
+def gathered(works: Sequence[Deferred[T]]) -> Deferred[list[tuple[bool, Any]]]:
+    """Fire with C{(succeeded, result or failure)} of each once all are done.
+
+    Cancelling cancels all, the last one first: what waits for the earlier ones does not begin.
+    """
+
+    def cancel(_: object) -> None:
+        for work in reversed(works):
+            work.cancel()
+
+    result: Deferred[list[tuple[bool, Any]]] = Deferred(cancel)
+    DeferredList(works, consumeErrors=True).addCallback(result.callback)
+    return result
 
 
 def sleep(clock: IReactorTime, seconds: float) -> Deferred[None]:

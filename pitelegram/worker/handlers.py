@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from twisted.internet.defer import CancelledError, Deferred, FirstError, gatherResults
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from zope.interface import implementer
 
@@ -21,7 +21,7 @@ from pitelegram.bridge.interfaces import FileItem, IInboundHandlers, Processed
 from pitelegram.bridge.templates.model import Value
 from pitelegram.bridge.templates.planning import plan
 from pitelegram.errors import TemplateError
-from pitelegram.kernel.deferring import deferred
+from pitelegram.kernel.deferring import deferred, gathered
 from pitelegram.worker.outputs import bounded
 from pitelegram.worker.programs import Processes
 from pitelegram.worker.providers import ProviderFailed, Providers, ask
@@ -85,6 +85,8 @@ class InboundHandlers:
         if text.strip():
             works.append(self._guarded(self._of_text(text), TEXT))
         found = await _all(works)
+        for each in found:
+            notices += each.notices
         replaced = found.pop().output if text.strip() else ""
         made = [(file, each.output) for file, each in zip(files, found, strict=True) if each.output]
         spoken = [output for file, output in made if words.is_recording(file)]
@@ -92,8 +94,6 @@ class InboundHandlers:
         if not text.strip() and spoken:
             replaced = "\n\n".join(spoken)
             outputs = [output for file, output in made if not words.is_recording(file)]
-        for each in found:
-            notices += each.notices
         return Processed(
             text=replaced or None,
             outputs=tuple(outputs),
@@ -239,9 +239,8 @@ def _scrubbed(errors: str, values: Mapping[str, Value]) -> str:
 
 async def _all(works: Sequence[Coroutine[Deferred[Any], Any, _Found]]) -> list[_Found]:
     """Run all at once; cancelling ends all."""
-    running = [Deferred.fromCoroutine(work) for work in works]
-    try:
-        return await gatherResults(running, consumeErrors=True)
-    except FirstError as error:
-        error.subFailure.raiseException()
-        raise
+    results = await gathered([Deferred.fromCoroutine(work) for work in works])
+    for ok, value in results:
+        if not ok:
+            value.raiseException()
+    return [value for _, value in results]

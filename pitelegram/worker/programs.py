@@ -108,7 +108,7 @@ class Program(ProcessProtocol):
     def __init__(
         self, clock: IReactorTime, processes: Processes, stdin: bytes, keep: int | None
     ) -> None:
-        self.result: Deferred[Ended] = Deferred(lambda _: self.stop())
+        self.result: Deferred[Ended] = Deferred(lambda _: self._drop())
         self.over: OneShot[None] = OneShot()
         self._clock = clock
         self._processes = processes
@@ -122,6 +122,7 @@ class Program(ProcessProtocol):
         self._exit: tuple[int | None, str] | None = None
         self._closed = False
         self._ending = False
+        self._dropped = False
         self._birth: ProcessBirth | None = None
         self._reason = ""
 
@@ -133,6 +134,11 @@ class Program(ProcessProtocol):
     def stop(self) -> None:
         """End it.  Safe to repeat."""
         self._end("was stopped")
+
+    def _drop(self) -> None:
+        """Nobody waits for it any more."""
+        self._dropped = True
+        self.stop()
 
     def connectionMade(self) -> None:
         """It runs: give it its input."""
@@ -209,7 +215,7 @@ class Program(ProcessProtocol):
     def _finish(self) -> None:
         if self._closed and not self._ending and not self.over.fired:
             self.over.fire(None)
-            if not self.result.called:
+            if not self._dropped:
                 self.result.callback(self._made())
 
     def _made(self) -> Ended:

@@ -85,11 +85,17 @@ def ask(clock: IReactorTime, work: Callable[..., Any], *arguments: Any) -> Defer
     It fails with L{ProviderFailed} only, unless it is cancelled, which cancels the plug-in's work.
     """
     running = maybeDeferred(work, *arguments)
-    result: Deferred[str] = Deferred(lambda _: running.cancel())
+    dropped: list[bool] = []
+
+    def drop(_: object) -> None:
+        dropped.append(True)
+        running.cancel()
+
+    result: Deferred[str] = Deferred(drop)
     running.addTimeout(PROVIDER_SECONDS, clock, lambda *_: _late())
 
     def done(value: Any) -> None:
-        if result.called:
+        if dropped:
             return
         try:
             result.callback(_text_of(value))
@@ -97,7 +103,7 @@ def ask(clock: IReactorTime, work: Callable[..., Any], *arguments: Any) -> Defer
             result.errback(error)
 
     def failed(failure: Failure) -> None:
-        if not result.called:
+        if not dropped:
             result.errback(_as_failed(failure))
 
     running.addCallbacks(done, failed)

@@ -13,14 +13,13 @@ import attrs
 from twisted.internet.defer import (
     CancelledError,
     Deferred,
-    DeferredList,
     DeferredSemaphore,
     succeed,
 )
 from twisted.internet.interfaces import IReactorTime
 
 from pitelegram.bridge.templates.model import Command, Group, Step
-from pitelegram.kernel.deferring import deferred, sleep
+from pitelegram.kernel.deferring import deferred, gathered, sleep
 from pitelegram.worker.outputs import OUTPUT_CHARS, bounded, marked
 from pitelegram.worker.programs import Ended, Processes, Starter
 
@@ -239,7 +238,7 @@ class _Run:
         def look(outcome: _Outcome) -> _Outcome:
             if outcome.root:
                 stopped.append(True)
-                for work in works:
+                for work in reversed(works):
                     work.cancel()
             return outcome
 
@@ -250,8 +249,7 @@ class _Run:
                 continue
             works.append(Deferred.fromCoroutine(coroutine).addCallback(look))
         outcomes: list[_Outcome] = []
-        value: Any
-        for ok, value in await DeferredList(works, consumeErrors=True):
+        for ok, value in await gathered(works):
             if ok:
                 outcomes.append(value)
             elif stopped and value.check(CancelledError):
