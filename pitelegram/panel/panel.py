@@ -12,6 +12,7 @@ from zope.interface import implementer
 from pitelegram.botapi.interfaces import IBotApi, ISendGate
 from pitelegram.delivery.interfaces import IDelivery
 from pitelegram.errors import PiTelegramError
+from pitelegram.ids import managed_binding
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.panel import screens
 from pitelegram.panel.cleaning import Cleaning
@@ -22,7 +23,7 @@ from pitelegram.panel.interfaces import (
     ITitleModes,
 )
 from pitelegram.panel.picking import Picker
-from pitelegram.panel.renderer import Renderer, place_of
+from pitelegram.panel.renderer import OWNER, Renderer, place_of
 from pitelegram.panel.reply import Act, Reply
 from pitelegram.panel.roster import Roster
 from pitelegram.panel.screens import Screen
@@ -37,6 +38,9 @@ from pitelegram.threads.interfaces import IAttaching
 
 COMMANDS = ("/daemon", "/workers", "/attach", "/detach", "/start", "/help")
 """Commands the daemon answers outside workers' Threads."""
+
+OFFERED = ("r", "f", "k")
+"""Verbs that may stand on a message about a worker, for that worker: two ask, one waits on."""
 
 OLDER = "That button is from an older panel."
 
@@ -176,12 +180,16 @@ class Panel:
 
     async def _reply_to(self, query: dict[str, Any]) -> Reply:
         data = query["data"]
-        if not self._renderer.issued(query):
+        issuer = self._renderer.issuer(query)
+        if issuer is None:
             return Reply(OLDER, screens.menu())
         if data.startswith("ob:"):
             return await self._guarded(self._again(data.rpartition(":")[2]))
         verb, _, argument = data.partition(":")[2].partition(":")
         act = self._acts.get(verb)
+        if issuer != OWNER and not (verb in OFFERED and managed_binding(argument) == issuer):
+            # A worker may put any button on its messages; only its own keeper's questions count.
+            act = None
         return Reply(OLDER, screens.menu()) if act is None else await self._guarded(act(argument))
 
     async def _guarded(self, acting: Awaitable[Reply]) -> Reply:

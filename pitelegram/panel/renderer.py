@@ -54,10 +54,7 @@ class Renderer:
             return
         message_id = sent.get("message_id") if isinstance(sent, dict) else None
         if type(message_id) is int:
-            try:
-                await self._bindings.remember_messages(place["chat_id"], [message_id], OWNER, True)
-            except PiTelegramError as error:
-                self._log.warn("a panel was not remembered: {why}", why=str(error))
+            await self._remember(place["chat_id"], message_id)
 
     @deferred
     async def answer(self, query: dict[str, Any], reply: Reply) -> None:
@@ -81,6 +78,7 @@ class Renderer:
         self._families[(where["chat_id"], where["message_id"])] = screen.family
         while len(self._families) > _MOST_PANELS:
             self._families.popitem(last=False)
+        await self._take_over(query)
         try:
             params = {**where, **screen.as_params()}
             await call_in_turn(self._api, self._gate, "editMessageText", params)
@@ -103,13 +101,26 @@ class Renderer:
         elif reply.alert:
             await self.send(place_of(message), screen)
 
-    def issued(self, query: dict[str, Any]) -> bool:
-        """Whether the pressed message is one that this program sent, in that chat."""
+    def issuer(self, query: dict[str, Any]) -> str | None:
+        """For whom this program sent the pressed message: L{OWNER}, a binding, or None: nobody."""
         message = query.get("message")
         if not isinstance(message, dict):
-            return False
+            return None
         found = self._bindings.message_owner(message["chat"]["id"], message["message_id"])
-        return found is not None and found[1]
+        return found[0] if found is not None and found[1] else None
+
+    async def _take_over(self, query: dict[str, Any]) -> None:
+        """A message about a worker becomes a panel: from now on nobody else's buttons are on it."""
+        if self.issuer(query) in (None, OWNER):
+            return
+        message = query["message"]
+        await self._remember(message["chat"]["id"], message["message_id"])
+
+    async def _remember(self, chat_id: int, message_id: int) -> None:
+        try:
+            await self._bindings.remember_messages(chat_id, [message_id], OWNER, True)
+        except PiTelegramError as error:
+            self._log.warn("a panel was not remembered: {why}", why=str(error))
 
 
 def place_of(message: dict[str, Any]) -> dict[str, int]:

@@ -281,6 +281,39 @@ class BoundTests(StaleCase):
         self.press_on({"message_id": 60, "chat": {"id": CHAT}}, "ptd:n:id-alpha")
         self.assertEqual(self.supervisor.asked, [])
 
+    def test_7_2_buttons_that_a_worker_made(self) -> None:
+        """On a worker's message nothing counts but a question about that very worker."""
+        self.successResultOf(self.bindings.remember_messages(CHAT, [60], "spec-id-alpha", True))
+        for data in (
+            "ptd:y:id-beta",
+            "ptd:y:id-alpha",
+            "ptd:n:id-alpha",
+            "ptd:r:id-beta",
+            "ptd:tx:op",
+        ):
+            self.successResultOf(self.bindings.remember_messages(CHAT, [60], "spec-id-alpha", True))
+            self.press_on({"message_id": 60, "chat": {"id": CHAT}}, data)
+            toast = self.api.made("answerCallbackQuery")[-1].params["text"]
+            self.assertEqual(toast, OLDER, data)
+            self.has_a_way_back()
+        self.assertEqual((self.supervisor.asked, self.cleanup.asked), ([], []))
+
+    def test_7_2_question_about_a_worker(self) -> None:
+        """The keeper's offer in a worker's Thread leads to the question, and on from there."""
+        self.successResultOf(self.bindings.remember_messages(CHAT, [60], "spec-id-beta", True))
+        place = {"message_id": 60, "chat": {"id": CHAT}}
+        self.press_on(place, "ptd:r:id-beta")
+        self.assertIn("Retry beta?", self.api.made("editMessageText")[-1].params["text"])
+        self.assertEqual(self.bindings.message_owner(CHAT, 60), ("daemon", True))
+        self.press_on(place, self.data("♻️ Retry"))
+        self.assertEqual(self.supervisor.asked, [("restart", "id-beta")])
+
+    def test_7_2_parked_answer(self) -> None:
+        """C{Deliver again} stands on messages of workers, and names its answer itself."""
+        self.successResultOf(self.bindings.remember_messages(CHAT, [60], "spec-id-beta", True))
+        self.press_on({"message_id": 60, "chat": {"id": CHAT}}, "ob:again:k1")
+        self.assertEqual(self.delivery.retried, ["k1"])
+
 
 class TypedTests(StaleCase):
     """Sections 7.1, 7.4 and 7.5: what is written."""
