@@ -48,7 +48,7 @@ class Settings:
     assistant_time_injection: str = "interval"
     voice_reply_mode: str = "hidden"
     voice_send_transcript: bool = False
-    inbound_handlers: tuple[Mapping[str, Any], ...] = attrs.field(factory=tuple, repr=False)
+    inbound_handlers: tuple[Any, ...] = attrs.field(factory=tuple, repr=False)
     outbound_handlers: tuple[Mapping[str, Any], ...] = attrs.field(factory=tuple, repr=False)
     network_proxy: str | None = attrs.field(default=None, repr=False)
     network_family: str | None = None

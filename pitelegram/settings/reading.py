@@ -62,6 +62,13 @@ def _objects(value: Any) -> tuple[dict[str, Any], ...]:
     return tuple(value)
 
 
+def _any_list(value: Any) -> tuple[Any, ...]:
+    """Whoever uses the entries looks at each: a bad one does not cost the others."""
+    if not isinstance(value, list):
+        raise ValueError("must be a list")
+    return tuple(value)
+
+
 def _one_of(*words: str, legacy: Mapping[str, str] | None = None) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         text = (legacy or {}).get(value, value) if isinstance(value, str) else value
@@ -126,7 +133,8 @@ _KEYS = (
         _one_of("hidden", "mirror", "always", legacy={"manual": "hidden"}),
     ),
     _Key(("voice", "sendTranscript"), "voice_send_transcript", _flag),
-    _Key(("inboundHandlers",), "inbound_handlers", _objects),
+    _Key(("inboundHandlers",), "inbound_handlers", _any_list),
+    _Key(("attachmentHandlers",), "attachment_handlers", _any_list),
     _Key(("outboundHandlers",), "outbound_handlers", _objects),
     _Key(("network", "proxy"), "network_proxy", _text, strict=True),
     _Key(("network", "family"), "network_family", _text, strict=True),
@@ -162,6 +170,8 @@ def settings_from(
     ]
     values = _read_keys(own, _PROFILE_KEYS, f"profiles.{profile}.", problems)
     values.update(_read_keys(document, _KEYS, "", problems))
+    former = values.pop("attachment_handlers", ())
+    values["inbound_handlers"] = (*values.get("inbound_handlers", ()), *former)
     if recovered:
         values["threads_automatic_cleanup"] = values["threads_unattended_cleanup"] = False
     if with_token:

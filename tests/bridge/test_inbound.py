@@ -1,10 +1,14 @@
 """Which entry of C{inboundHandlers} is for which message."""
 
+import json
+from pathlib import Path
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.bridge.inbound import MOST_ENTRIES, is_like, read_entries
+from pitelegram.bridge.templates.planning import plan
 from pitelegram.testing.handlers import file_item
 from tests.bridge.test_templates import JSON
 
@@ -107,6 +111,16 @@ class ReadingTests(SynchronousTestCase):
             self.assertEqual([each.place[-3:] for each in entries], ["[0]", "[2]"])
             self.assertEqual(len(problems), 1)
             self.assertRegex(problems[0], r"^inboundHandlers\[1\].*" + reason)
+
+    def test_example(self):
+        """The example of the documentation is right."""
+        page = (Path(__file__).parents[2] / "docs" / "handlers.md").read_text("utf-8")
+        example = json.loads(page.split("```json")[1].split("```")[0])
+        entries, problems = read_entries(example["inboundHandlers"])
+        self.assertEqual((len(entries), problems), (3, ()))
+        values = {"file": "/f", "text": "t"}
+        for each in entries:
+            self.assertIsNotNone(plan(each.template, values, Path("/home/o"), Path("/")))
 
     def test_shape(self):
         """Nothing is no problem; anything but a list is; too many are cut."""

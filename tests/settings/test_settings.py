@@ -127,6 +127,17 @@ class ReadTests(SettingsCase):
         self.assertEqual((s.network_family, s.outbox_ambiguous), ("ipv4", "resend"))
         self.assertEqual((s.control_socket, s.control_socket_group), ("/s", "g"))
 
+    def test_handlers(self) -> None:
+        """Entries under the old name come after the others; a bad one is left to its user."""
+        self.put({"inboundHandlers": [{"x": 1}, "bad"], "attachmentHandlers": [{"y": 2}]})
+        s = load(self.paths(), {})
+        self.assertEqual(s.inbound_handlers, ({"x": 1}, "bad", {"y": 2}))
+        self.assertEqual(s.problems, ())
+        self.put({"inboundHandlers": {"x": 1}, "attachmentHandlers": [{"y": 2}]})
+        s = load(self.paths(), {})
+        self.assertEqual(s.inbound_handlers, ({"y": 2},))
+        self.assertEqual(s.problems, ("telegram.json: inboundHandlers must be a list",))
+
     def test_wrong_values(self) -> None:
         """A wrong value that matters stops with its key's name; another has its default and is told."""
         for document, key in (
