@@ -264,3 +264,18 @@ class ThreadLossTests(DeliveryCase):
         self.submit("a", "1", text_call("a1"))
         self.clock.pump([5] * 30)
         self.assertEqual((self.states(), self.texts()), ({}, ["a1"]))
+
+    def test_stopped_while_it_is_taken_back(self) -> None:
+        """A stop does not wait for Telegram; what became of the message nobody knows then."""
+        self.start()
+        self.api.script(SEND, {"message_id": 5})
+        self.api.script("deleteMessage", *(CertainlyUnsent("deleteMessage", 0, "x") for _ in "123"))
+        self.submit("a", "1", text_call("a1"))
+        self.stop()
+        tried = len(self.api.made("deleteMessage"))
+        self.clock.pump([5] * 10)
+        self.assertEqual(len(self.api.made("deleteMessage")), tried)
+        self.service = self.make()
+        self.start()
+        self.assertEqual(self.outbox.items()[0]["reason"], "interrupted")
+        self.assertEqual(self.texts(), ["a1"])
