@@ -16,7 +16,14 @@ from zope.interface import implementer
 from pitelegram.botapi.bodies import MultipartBody, json_body
 from pitelegram.botapi.classify import BodyTooBig, read_answer, transport_error
 from pitelegram.botapi.exchange import Answer, Body, Collector, ExchangeFailed, Lane
-from pitelegram.botapi.files import FileCollector
+from pitelegram.botapi.files import (
+    LOCAL_LIMIT,
+    PUBLIC_LIMIT,
+    FileCollector,
+    copy_local,
+    download_limit,
+    too_large,
+)
 from pitelegram.botapi.interfaces import IBotApi, Upload
 from pitelegram.botapi.methods import BODY_LIMIT, CALL_TIMEOUT, REPEATABLE, deadline_for
 from pitelegram.botapi.network import Network
@@ -59,6 +66,7 @@ class BotApi:
     ) -> None:
         self._token = token
         self._root = api_root.rstrip("/")
+        self.download_limit = download_limit(api_root)
         self._reactor = reactor
         self._on_unauthorized = on_unauthorized
         endpoints = Network(reactor) if endpoints is None else endpoints
@@ -189,7 +197,9 @@ class BotApi:
             raise Uncertain("getFile", 0, "the answer names no file")
         size = found.get("file_size")
         if type(size) is int and size > limit:
-            raise _too_large(limit)
+            raise too_large(limit)
+        if path.startswith("/") and self.download_limit == LOCAL_LIMIT:
+            return await self._copied(path, destination, limit)
         url = f"{self._root}/file/bot{quote(self._token, safe=':')}/{quote(path)}"
         collector = FileCollector(destination, limit)
         whole = False
@@ -202,13 +212,20 @@ class BotApi:
             raise _broken_file(answer, self._token)
         return collector.size
 
+    async def _copied(self, path: str, destination: Path, limit: int) -> int:
+        try:
+            return await copy_local(self._reactor, path, destination, limit)
+        except OSError:
+            problem = Refused("getFile", 0, "the server's file cannot be read on this machine")
+        raise problem
+
     async def _locate(self, file_id: str, limit: int) -> Any:
         try:
             return await self._call("getFile", {"file_id": file_id}, (), None)
         except Refused as refused:
             if "file is too big" not in refused.description.lower():
                 raise
-        raise _too_large(limit)
+        raise too_large(min(limit, PUBLIC_LIMIT))
 
     async def _fetch(self, url: str, collector: FileCollector, limit: int) -> Answer:
         deadline = 2 * CALL_TIMEOUT + limit / _DOWNLOAD_RATE
@@ -217,14 +234,10 @@ class BotApi:
         except ExchangeFailed as failed:
             cause = failed.cause
         if isinstance(cause, BodyTooBig):
-            raise _too_large(limit)
+            raise too_large(limit)
         if isinstance(cause, OSError) and cause.errno is not None:
             raise Refusal("unavailable", "the file could not be written")
         raise transport_error("getFile", cause, written=True)
-
-
-def _too_large(limit: int) -> Refusal:
-    return Refusal("too-large", f"the file is larger than {limit} bytes", limit=limit)
 
 
 def _is_whole(answer: Answer, size: int) -> bool:

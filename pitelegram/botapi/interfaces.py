@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 from twisted.internet.defer import Deferred
-from zope.interface import Interface
+from zope.interface import Attribute, Interface
 
 
 @attrs.frozen(kw_only=True)
@@ -26,6 +26,8 @@ class Upload:
 
 class IBotApi(Interface):
     """The Bot API of one bot (C{botapi.client.BotApi})."""
+
+    download_limit = Attribute("Bytes of the largest file that its server gives out.")
 
     def call(
         method: str,

@@ -173,9 +173,15 @@ class LeaderLink(Wire):
     @deferred
     async def download_file(self, file_id: str) -> dict[str, Any]:
         """See L{ILeaderLink.download_file}."""
-        deadline = _FILE_DEADLINE + _DOWNLOAD_LIMIT / _BYTES_PER_SECOND
+        deadline = _FILE_DEADLINE + self._download_limit() / _BYTES_PER_SECOND
         answer = await self.ask(c.DownloadFile, {**self._request(), "fileId": file_id}, deadline)
         return opened(answer["result"])
+
+    def _download_limit(self) -> int:
+        """How large a file may be, by what the leader told at the registration."""
+        settings = (self.registration or {}).get("settings")
+        told = settings.get("downloadLimit") if isinstance(settings, dict) else None
+        return told if type(told) is int and told > 0 else _DOWNLOAD_LIMIT
 
     @deferred
     async def submit_delivery(self, delivery_id: str, delivery: dict[str, Any]) -> str:

@@ -22,7 +22,7 @@ from pitelegram.panel.panel import Panel
 from pitelegram.panel.switches import CleanupSwitches
 from pitelegram.panel.titlemodes import TitleModes
 from pitelegram.routing.admission import Admission
-from pitelegram.routing.busleader import DOWNLOAD_LIMIT, BusLeader
+from pitelegram.routing.busleader import BusLeader
 from pitelegram.routing.credentials import Credentials
 from pitelegram.routing.desk import Desk
 from pitelegram.routing.inactivity import Inactivity
@@ -233,7 +233,7 @@ def make_worker_settings(leader: LeaderService) -> WorkerSettings:
     """Make what tells workers the settings."""
     ground = leader.ground
     return WorkerSettings(
-        ground.owner.file, ground.owner.watcher, ground.reactor, lambda: DOWNLOAD_LIMIT
+        ground.owner.file, ground.owner.watcher, ground.reactor, lambda: ground.api.download_limit
     )
 
 

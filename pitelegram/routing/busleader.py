@@ -41,9 +41,6 @@ from pitelegram.store.interfaces import IBindings
 from pitelegram.targets import TelegramTarget
 from pitelegram.threads.interfaces import IThreads
 
-DOWNLOAD_LIMIT = 20 * 1000 * 1000
-"""Bytes that the Bot API gives out."""
-
 _WEIGHTS = {"send": "send", "draft": "edit", "edit": "edit", "delete": "edit", "action": "action"}
 
 
@@ -229,7 +226,7 @@ class BusLeader:
         self.registry.of_link(link)
         path = self.downloads / self.random_bytes(16).hex()
         try:
-            size = await self.api.download(file_id, path, DOWNLOAD_LIMIT)
+            size = await self.api.download(file_id, path, self.api.download_limit)
         except TelegramError as error:
             raise self._as_refusal(error, "free", None) from None
         return {"path": str(path), "size": size}

@@ -50,6 +50,7 @@ class FakeBotApi:
             "has_topics_enabled": True,
         }
         self.closed = False
+        self.download_limit = 20_000_000
         self._scripts: dict[str, deque[Any]] = {}
         self._files: dict[str, bytes] = {}
         self._next_id = 100

@@ -386,6 +386,47 @@ class FileTests(ClientCase):
         await self.assertFailure(self.api.download("f", destination, 100), Refusal)
         self.assertEqual(destination.read_text(), "mine")
 
+    async def test_download_too_big_for_the_server(self) -> None:
+        """The limit that is told then is the public server's, which refused it."""
+        self.server.reply(refusal(400, "Bad Request: file is too big"))
+        destination = Path(self.mktemp())
+        limit = self.api.download_limit
+        error = await self.assertFailure(self.api.download("f", destination, limit), Refusal)
+        self.assertEqual((limit, error.fields["limit"]), (2_000_000_000, 20_000_000))
+
+    async def test_download_from_this_machine(self) -> None:
+        """A local server names its file, which is copied within the limit."""
+        source = Path(self.mktemp()).absolute()
+        source.write_bytes(b"x" * 3_000_000)
+        destination = Path(self.mktemp())
+        self.server.reply(*[result({"file_path": str(source)}) for _ in range(2)])
+        self.assertEqual(await self.api.download("f", destination, 3_000_000), 3_000_000)
+        self.assertEqual(destination.read_bytes(), source.read_bytes())
+        self.assertEqual(destination.stat().st_mode & 0o777, 0o600)
+        destination.unlink()
+        error = await self.assertFailure(self.api.download("f", destination, 2_999_999), Refusal)
+        self.assertEqual((error.code, destination.exists()), ("too-large", False))
+
+    async def test_download_that_this_machine_has_not(self) -> None:
+        """What cannot be read is refused, links and directories among it."""
+        link = Path(self.mktemp()).absolute()
+        link.symlink_to(__file__)
+        for path in (link, link.parent, link.with_name("none")):
+            self.server.reply(result({"file_path": str(path)}))
+            destination = Path(self.mktemp())
+            error = await self.assertFailure(self.api.download("f", destination, 100), Refused)
+            self.assertIn("cannot be read on this machine", str(error))
+            self.assertFalse(destination.exists())
+
+    def test_limits(self) -> None:
+        """Telegram's own server gives out 20 MB, every other one what it has."""
+        for root, limit in (
+            ("https://api.telegram.org", 20_000_000),
+            ("https://API.telegram.org/", 20_000_000),
+            ("http://127.0.0.1:8081", 2_000_000_000),
+        ):
+            self.assertEqual(BotApi(TOKEN, root, self.reactor).download_limit, limit)
+
     async def test_download_empty(self) -> None:
         """An empty file is a file."""
         self.server.reply(result({"file_path": "a"}), raw(answer(b"")))

@@ -49,6 +49,7 @@ class ScriptedApi:
     answer: Any = True
     failing: set[str] = attrs.field(factory=set)
     calls: list[tuple[str, dict[str, Any], Sequence[Upload]]] = attrs.field(factory=list)
+    download_limit: int = 20_000_000
 
     def call(
         self,
