@@ -58,7 +58,7 @@ class Naming:
             button = read_press(asked.data)
             return button is not None and self._question(origin, origin.message_id, button.key)
         if isinstance(asked, Prompt):
-            return self._question(origin, origin.reply_to, origin.reply_key)
+            return self._question(origin, origin.reply_to, origin.reply_key, twins=True)
         return False
 
     async def do(self, asked: Asked, origin: Origin, name: str) -> str | None:
@@ -83,6 +83,7 @@ class Naming:
             done, text = await self._rename(_place(trace), asked.text)
             if done:
                 self._close(trace, text)
+                self._close_all()
                 return None
             return text
         finally:
@@ -123,13 +124,19 @@ class Naming:
             del self._asking[key]
         if isinstance(outcome, Posted):
             self._close_all(but=outcome.message_id)
-            self._opened(place, outcome.message_id)
+            self._opened(place, outcome.message_id, key)
             return None
         return words.later(outcome.seconds) if isinstance(outcome, Limited) else words.HOW
 
-    def _opened(self, place: Place, message_id: int) -> None:
+    def _opened(self, place: Place, message_id: int, key: str) -> None:
         self._traces.opened(
-            place["chatId"], message_id, True, words.ASK, lasting=True, thread_id=place["threadId"]
+            place["chatId"],
+            message_id,
+            True,
+            words.ASK,
+            lasting=True,
+            thread_id=place["threadId"],
+            key=key,
         )
 
     async def _pressed(self, press: Press, trace: Trace) -> None:
@@ -159,17 +166,24 @@ class Naming:
             self._registration.renamed(title, manual)
         return True, words.done(str(title or ""), manual)
 
-    def _question(self, origin: Origin, message_id: int | None, key: str | None) -> bool:
-        """Whether that message is an open question for a name, also while it is being asked."""
+    def _question(
+        self, origin: Origin, message_id: int | None, key: str | None, twins: bool = False
+    ) -> bool:
+        """Whether that message is an open question for a name, also while it is being asked.
+
+        @param twins: also when it was asked a second time, because who asked first was killed
+            before that was noted.
+        """
         if message_id is None:
             return False
         trace = self._traces.find(origin.chat_id, message_id)
         if trace is not None:
             return trace.lasting and trace.state == "open"
-        place = self._asking.get(key or "")
+        places = {each.key: _place(each) for each in self._traces.lasting()} if twins else {}
+        place = {**places, **self._asking}.get(key or "")
         if place is None or place["chatId"] != origin.chat_id:
             return False
-        self._opened(place, message_id)
+        self._opened(place, message_id, key or "")
         return True
 
     def _too_late(self, asked: Asked) -> str | None:

@@ -35,6 +35,7 @@ class Trace:
     @ivar text: the question while it is open, then what the message is to say.
     @ivar lasting: it stays open when this process ends.
     @ivar thread_id: for a lasting one, where it is.
+    @ivar key: for a lasting one, what its buttons carry.
     @ivar unseen: nobody answered in time, perhaps because the message is not there any more.
     """
 
@@ -46,6 +47,7 @@ class Trace:
     unseen: bool = False
     lasting: bool = False
     thread_id: int | None = None
+    key: str = ""
 
 
 class DialogTraces:
@@ -104,11 +106,12 @@ class DialogTraces:
         body: str,
         lasting: bool = False,
         thread_id: int | None = None,
+        key: str = "",
     ) -> None:
         """A dialog's message is in the Thread; see L{Trace}."""
         if self.find(chat_id, message_id) is None:
             trace = Trace(chat_id, message_id, takes_text, body)
-            trace.lasting, trace.thread_id = lasting, thread_id
+            trace.lasting, trace.thread_id, trace.key = lasting, thread_id, key
             self._traces.append(trace)
             self._store()
 

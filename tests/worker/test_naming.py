@@ -208,6 +208,22 @@ class Question(NamingCase):
         self.assertEqual(self.renames, [(PLACE, "Navigator")])
         self.ended_as(words.done("Navigator", "Navigator"))
 
+    def test_asked_twice(self) -> None:
+        """Killed before the message was noted, it is asked again; a reply to either is the name."""
+        rig = self.started()
+        rig.link.api_results.append(Deferred())
+        rig.message("/name")
+        markup = self.calls("sendMessage")[0]["reply_markup"]
+        rig.crash()
+        rig.start()
+        (second,) = self.message_ids()
+        rig.message("First", 70, reply_to_message={"message_id": 900, "reply_markup": markup})
+        self.assertEqual((self.renames, rig.prompts()), ([(PLACE, "First")], []))
+        self.assertEqual(self.message_ids(), [])
+        edits = {each["message_id"]: each["text"] for each in self.calls("editMessageText")}
+        self.assertEqual(set(edits), {900, second})
+        self.assertIn("First", edits[900])
+
     def test_asked_again(self) -> None:
         """One question at a time; a name settles it too."""
         first = self.question()
