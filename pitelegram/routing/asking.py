@@ -31,6 +31,9 @@ PROVISION_PATIENCE = 60.0
 CALM = 3.0
 """Seconds that the workers' list must have been the same before choosers are edited for it."""
 
+START_CALM = 15.0
+"""The same after a start: workers that live on take a moment to be there again."""
+
 LONGEST_DELAY = 300.0
 MISSING_LIMIT = 3
 """So many sends in a row must find no such Thread before it counts as deleted."""
@@ -69,7 +72,7 @@ class Asking:
     def start(self) -> None:
         """Show what is to be shown from now on."""
         self._running = True
-        self._calm_at = self.clock.seconds() + CALM
+        self._calm_at = self.clock.seconds() + START_CALM
         self.wake()
 
     def stop(self) -> None:
@@ -82,7 +85,7 @@ class Asking:
 
     def changed(self) -> None:
         """Rows, workers or answers have changed."""
-        self._calm_at = self.clock.seconds() + CALM
+        self._calm_at = max(self._calm_at, self.clock.seconds() + CALM)
         self.wake()
 
     def farewell(self, case: Case, why: str) -> None:
@@ -130,18 +133,20 @@ class Asking:
         room = self.choosing.cases.room(CAPACITY)
         newest = self.choosing.cases.newest_starts()
         workers = self.choosing.candidates.workers()
-        soonest = None
+        soonest = first = None
         for case in self.choosing.cases:
             if case.step.now == cases.UNASKED and newest.get(case.command, case) is not case:
                 continue
             due = self._due(case, making, room, workers)
             if due is not None and due <= now:
-                return case
-            if due is not None and (soonest is None or due < soonest):
+                if case.urgent:
+                    return case
+                first = first or case
+            elif due is not None and (soonest is None or due < soonest):
                 soonest = due
-        if soonest is not None:
+        if first is None and soonest is not None:
             self._look_again(soonest - now)
-        return None
+        return first
 
     def _due(self, case: Case, making: bool, room: bool, workers: list[Worker]) -> float | None:
         """Return when something may be shown for a case; None: not before something changes."""
@@ -253,9 +258,8 @@ class Asking:
             self.gate.flood(case.target.chat_id, error.retry_after)
         if case.step.now == cases.OPEN and _NO_THREAD.search(error.description):
             await self._no_thread(case)
-        elif case.step.now == cases.SENT and isinstance(error, Refused):
-            if _LOST.search(error.description):
-                await self._missed(case)
+        elif isinstance(error, Refused) and _LOST.search(error.description):
+            await self._missed(case)
         elif not isinstance(error, Refused) or case.step.now == cases.OPEN:
             case.shown = None
             self._later(case)
@@ -265,8 +269,14 @@ class Asking:
         case.tries += 1
 
     async def _missed(self, case: Case) -> None:
-        """Its message was deleted: ask again."""
+        """Its message was deleted: ask again, or, without a button, tidy up again later."""
         assert case.chooser is not None
+        if case.step.now == cases.CLEANING:
+            self._later(case)
+            case.stuck = False
+            self.choosing.clear(case, False)
+        if case.step.now != cases.SENT or case.held:
+            return
         async with self.choosing.holding(case):
             await self.choosing.store.unsent(case.chooser.chooser_id)
             case.step.feed(cases.MISSED)

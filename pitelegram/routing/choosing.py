@@ -29,6 +29,9 @@ from pitelegram.threads.interfaces import IThreads
 LIFE = 3600
 """Seconds after its own date in which a target may be chosen for a command in All."""
 
+_NO_DATE = 2**40
+"""No second of any calendar that we will see."""
+
 CHECK_AGAIN = 60.0
 """Seconds after which a new message lets look whether the chooser's message is still there."""
 
@@ -352,5 +355,6 @@ def _deadline(lane: Lane) -> int | None:
     for entry in lane.waiting:
         if entry.row.kind == "message":
             date = entry.update()["message"].get("date")
-            return (date + LIFE) * 1000 if type(date) is int and date > 0 else None
+            usable = type(date) is int and 0 < date < _NO_DATE
+            return (date + LIFE) * 1000 if usable else None
     return None

@@ -121,10 +121,10 @@ class DaemonTargets:
             return True
         if kind == "message" and binding is None and self._desk.candidates.prefers(update[kind]):
             return False
-        return self._panel.wants(kind, update, binding)  # type: ignore[no-any-return]
+        return self._panel.wants(kind, update, binding)
 
     def handle(self, kind: str, update: dict[str, Any]) -> Deferred[None]:
         """See L{IDaemonTarget.handle}."""
         if kind == "callback_query" and self._desk.presses.wants(update[kind]):
             return Deferred.fromCoroutine(self._desk.presses.handle(update[kind]))
-        return self._panel.handle(kind, update)  # type: ignore[no-any-return]
+        return self._panel.handle(kind, update)

@@ -28,6 +28,9 @@ PRESSES = (
     "g:x:0",
     "tx:op1",
     "tf:x",
+    "reroute:x:y",
+    "reroutenew:::",
+    "rerouteclean",
     "",
 )
 TEXTS = ("do it", "/daemon", "/start", "/start ABCDEFGH", "/attach alpha", "/workers stop x", "")
@@ -108,7 +111,7 @@ class AdmissionTests(RoutingCase):
         self.feed(STRANGER, MARK)
         self.assertEqual(self.rows(), [])
         self.assertEqual([link.forwards for link in self.links], [[], []])
-        self.assertEqual((self.daemon.handled, self.replies), ([], []))
+        self.assertEqual((self.daemon.handled, self.replies, self.api.calls), ([], [], []))
         self.assertEqual((self.owner.owner_id, self.owner.blocks), (OWNER, []))
         self.assertEqual(self.owner.services, [])
         self.assertGreater(self.admission.counters["strangers"], UPDATES // 3)

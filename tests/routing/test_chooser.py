@@ -254,7 +254,7 @@ class ForwardTests(ChooserCase):
         self.assertEqual(self.labels(asked), ["✖️ Dismiss"])
         self.assertIn("/daemon", asked["text"])
         link = self.follow("a")
-        self.clock.advance(asking.CALM + 0.1)
+        self.clock.advance(asking.START_CALM + 0.1)
         self.choose(f"↪️ {ALPHA}")
         self.assertEqual(self.texts(link), ["one"])
 
@@ -444,9 +444,10 @@ class AllTests(ChooserCase):
     def test_no_date(self) -> None:
         """Without a usable date nothing is guessed: it does not expire."""
         self.follow("a")
-        self.accept(self.command("/compact", date=True), self.message(None, "/new"))
+        self.accept(self.message(None, "/new"))
+        self.accept(*[self.command("/compact", date=date) for date in (True, -5, "1", 2**62)])
         self.clock.advance(LIFE * 100)
-        self.assertEqual(self.states(), ["held", "held"])
+        self.assertEqual((self.states(), len(self.asked())), (["held"] * 5, 5))
 
     def test_clock_set_back(self) -> None:
         """A wall clock that is set back makes the deadline come later, not never."""

@@ -99,6 +99,49 @@ class MessageTests(ChooserCase):
         self.assertEqual(last["text"], choosertexts.FAREWELLS["over"])
         self.assertEqual(self.choosers.all(), [])
 
+    def test_missing_while_tidying_up(self) -> None:
+        """Nothing can be offered any more: it is tidied up again by itself, less and less often."""
+        link = self.follow("a")
+        self.accept(self.message(LOST, "one"))
+        words = "Bad Request: message to edit not found"
+        self.api.script("editMessageText", *[Refused("editMessageText", 400, words)] * 5)
+        self.api.script("deleteForumTopic", *[Uncertain("deleteForumTopic", 502, "bad")] * 4)
+        self.choose(f"↪️ {ALPHA}")
+        link.waiting[0].settle()
+        self.clock.pump([1] * 4)
+        self.assertLessEqual(len(self.deleted()), 2)
+        self.clock.pump([5] * 20)
+        self.assertEqual((self.deleted(), self.choosers.all()), ([LOST] * 5, []))
+        self.assertEqual(self.texts(link), ["one"])
+
+    def test_workers_change(self) -> None:
+        """Workers that come and go at once change nothing that is shown; one that stays does."""
+        alpha = self.follow("a")
+        self.clock.advance(asking.START_CALM)
+        self.accept(self.message(LOST, "one"))
+        alpha.cut()
+        self.clock.advance(1)
+        self.follow("a")
+        self.clock.advance(10)
+        self.assertEqual(self.api.made("editMessageText"), [])
+        self.follow("b")
+        self.clock.advance(10)
+        (edit,) = self.api.made("editMessageText")
+        self.assertIn(f"↪️ {BETA}", self.labels(edit.params))
+
+    def test_hurry(self) -> None:
+        """Another screen of one chooser does not wait for the questions of many others."""
+        self.follow("a")
+        self.accept(self.message(LOST, "one"))
+        self.accept(*[self.message(1000 + n, "x") for n in range(50)])
+        first = self.choosers.all()[0]
+        assert first.message_id is not None
+        self.press(first.message_id, f"rerouterestore:{first.chooser_id}")
+        self.clock.pump([1] * 3)
+        (edit,) = self.api.made("editMessageText")
+        self.assertIn(f"➡️ {ALPHA}", self.labels(edit.params))
+        self.assertLess(len(self.asked()), 20)
+
 
 class IdentityTests(ChooserCase):
     """Whose press counts, and on what."""
@@ -191,6 +234,7 @@ class RestartTests(ChooserCase):
         self.assertEqual(self.states(), ["held", "held"])
         self.press(ids[0], data[0])
         self.press(ids[1], data[1], None)
+        self.assertEqual(self.api.made("editMessageText"), [])
         self.assertEqual((self.texts(link), len(self.asked())), (["one", "/compact"], 2))
 
     def test_not_proven_sent(self) -> None:
