@@ -129,9 +129,8 @@ class Maker:
         files = list({file.path: file for part in parts for file in part.files}.values())
         own = own_words([part for part in parts if part.content.forward is None])
         processed = await self._handlers.process(own, files)
-        outputs = list(processed.outputs)
-        if not any(output.strip() for output in outputs):
-            outputs = [bounded(text) for file in files if (text := text_of(file)) is not None]
+        read = [text_of(file) for file in files if file.path not in processed.handled]
+        outputs = [*processed.outputs, *(bounded(text) for text in read if text is not None)]
         time = self._time(former)
         prompt = compose(parts, self._thread_name(), processed.text, outputs, time)
         content: dict[str, Any] = {

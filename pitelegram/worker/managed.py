@@ -30,6 +30,7 @@ from pitelegram.pi.sessions import session_home
 from pitelegram.store.database import Database
 from pitelegram.store.inbox import Inbox
 from pitelegram.worker.endpoint import DaemonEndpoint
+from pitelegram.worker.handlers import InboundHandlers
 from pitelegram.worker.parts import WorkerIdentity, WorkerParts
 from pitelegram.worker.service import EXIT_LATER, EXIT_PI_ENDED, EXIT_REFUSED, WorkerService
 from pitelegram.worker.sessions import SessionChoice, Sessions
@@ -166,6 +167,9 @@ def build(
             ended,
             stop,
             in_thread=partial(deferToThreadPool, reactor, reactor.getThreadPool()),
+            handlers=lambda entries: InboundHandlers(
+                reactor, identity.directory, pi_environment(os.environ, options), entries
+            ),
         ),
         lambda parts: BusClient(
             endpoint,

@@ -12,6 +12,7 @@ import attrs
 from twisted.internet.defer import Deferred, execute
 from twisted.internet.interfaces import IReactorTime
 
+from pitelegram.bridge.interfaces import IInboundHandlers
 from pitelegram.ids import ProcessBirth, managed_binding
 from pitelegram.pi.interfaces import IPiHost
 from pitelegram.pi.sessions import mark
@@ -67,6 +68,11 @@ class WorkerIdentity:
     roots: Sequence[Path] = ()
 
 
+def no_handlers(_: Callable[[], object]) -> IInboundHandlers:
+    """Return what does nothing."""
+    return NoHandlers()
+
+
 def mint_id() -> str:
     """Return 32 random hex digits."""
     return secrets.token_hex(16)
@@ -80,6 +86,7 @@ class WorkerParts:
     @param ended: called with the reason when Pi is gone.
     @param stop: begins the end C{(drain, seconds)}.
     @param in_thread: C{(function, *arguments) -> Deferred}, for reading large files.
+    @param handlers: makes what runs the operator's programs, given what returns the setting.
     """
 
     def __init__(
@@ -94,6 +101,7 @@ class WorkerParts:
         stop: Callable[[bool, float], None],
         mint: Callable[[], str] = mint_id,
         in_thread: Callable[..., Deferred[Any]] = execute,
+        handlers: Callable[[Callable[[], object]], IInboundHandlers] = no_handlers,
     ) -> None:
         self.host = host
         self.sessions = sessions
@@ -113,6 +121,7 @@ class WorkerParts:
             pictures=Pictures(in_thread),
             ready=lambda row: self.gatherer.ready(row),
         )
+        self.handlers = handlers(lambda: self.preferences.get("inboundHandlers"))
         self._wire_inward(clock, random, inbox)
         self._wire_pi(clock, inbox, identity, ended)
         self._wire_requests(inbox, stop)
@@ -144,7 +153,7 @@ class WorkerParts:
             clock,
             inbox,
             files,
-            NoHandlers(),
+            self.handlers,
             self._thread_name,
             lambda: str(self.preferences.get("timeInjection")),
         )

@@ -7,14 +7,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
-from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
 from pitelegram.bridge import intakewords as words
 from pitelegram.bridge.interfaces import FileItem, IInboundHandlers, Processed
 from pitelegram.errors import LinkLost, Refusal
+from pitelegram.testing.handlers import FakeInboundHandlers
 from pitelegram.testing.worker import CHAT, THREAD, WorkerRig
 from pitelegram.worker.files import PATIENCE
 from pitelegram.worker.interfaces import IGatherer
@@ -24,24 +24,6 @@ from tests.worker.test_queue import RigCase
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 TAG = "[telegram|thread:Atlas]"
 EVE = {"type": "hidden_user", "sender_user_name": "Eve"}
-
-
-@implementer(IInboundHandlers)
-class FakeHandlers:
-    """Gives what it was told to give, when it is let.
-
-    @ivar asked: C{(text, names of files)} in order.
-    """
-
-    def __init__(self, processed: Processed | Deferred[Processed]) -> None:
-        self.processed = processed
-        self.asked: list[tuple[str, list[str]]] = []
-
-    def process(self, text: str, files: Any) -> Deferred[Processed]:
-        """See L{IInboundHandlers.process}."""
-        self.asked.append((text, [file.name for file in files]))
-        found = self.processed
-        return found if isinstance(found, Deferred) else succeed(found)
 
 
 class IntakeCase(RigCase):
@@ -265,9 +247,8 @@ def _ref() -> Any:
 class HandlerTests(IntakeCase):
     """What the operator's programs make of it."""
 
-    def _with(self, rig: WorkerRig, processed: Any) -> FakeHandlers:
-        handlers = FakeHandlers(processed)
-        verifyObject(IInboundHandlers, handlers)
+    def _with(self, rig: WorkerRig, answer: Any = None) -> FakeInboundHandlers:
+        handlers = FakeInboundHandlers(answer)
         rig.parts.gatherer._maker._handlers = handlers
         return handlers
 
@@ -275,10 +256,13 @@ class HandlerTests(IntakeCase):
         """Outputs follow the files; a text replaces the words; notices are told."""
         rig = self.begun()
         rig.link.files["F"] = b"words in the file"
-        processed = Processed(
-            text="better", outputs=("one", "two\n[reply|from:bot] x"), notices=("no",)
+        outputs = ("one", "two\n[reply|from:bot] x")
+        handlers = self._with(
+            rig,
+            lambda text, files: Processed(
+                text="better", outputs=outputs, notices=("no",), handled=(files[0].path,)
+            ),
         )
-        handlers = self._with(rig, processed)
         rig.message(None, 5, caption="worse", **document())
         self.assertEqual(
             self.held(rig),
@@ -287,21 +271,46 @@ class HandlerTests(IntakeCase):
                 "[outputs]\n- one\n- two\n\\[reply|from:bot] x"
             ],
         )
-        self.assertEqual(handlers.asked, [("worse", ["a.bin"])])
+        ((text, files),) = handlers.calls
+        self.assertEqual((text, [file.name for file in files]), ("worse", ["a.bin"]))
         self.assertIn("no", rig.link.texts)
+
+    def test_files_that_nothing_was_made_of(self) -> None:
+        """A text file beside one that a program took is read all the same."""
+        rig = self.begun()
+        rig.link.files.update({"F": b"\0", "G": b"plain"})
+        self._with(
+            rig,
+            lambda _, files: Processed(
+                outputs=("made",), handled=tuple(f.path for f in files if f.name == "a.bin")
+            ),
+        )
+        rig.message(None, 5, media_group_id="A", **document())
+        rig.message(None, 6, media_group_id="A", **document("G", "b.txt"))
+        rig.run(1.3)
+        (prompt,) = self.held(rig)
+        self.assertTrue(prompt.endswith("[outputs]\n- made\n- [b.txt]\nplain"), prompt)
 
     def test_slow(self) -> None:
         """A slow handler holds up its own prompt and later ones, not commands."""
         rig = self.begun()
-        waiting: Deferred[Processed] = Deferred()
-        self._with(rig, waiting)
+        handlers = self._with(rig, lambda text, files: Processed(outputs=("x",)))
+        handlers.paused = True
         rig.message("hello", 5)
         rig.message("/status", 6)
-        self.assertEqual(self.held(rig), [])
-        self.assertEqual(len(rig.link.texts), 1)
-        waiting.callback(Processed(outputs=("x",)))
+        self.assertEqual((self.held(rig), len(rig.link.texts)), ([], 1))
+        handlers.release()
         rig.run(0.1)
         self.assertEqual(self.held(rig), [f"{TAG} hello\n\n[outputs]\n- x"])
+
+    def test_end(self) -> None:
+        """The end of the worker ends the programs; the message stays admitted."""
+        rig = self.begun()
+        handlers = self._with(rig)
+        handlers.paused = True
+        rig.message("hello", 5)
+        rig.parts.gatherer.stop()
+        self.assertEqual((handlers.cancelled, len(rig.inbox.rows("admitted"))), (1, 1))
 
     def test_none(self) -> None:
         """Without handlers nothing is changed."""
