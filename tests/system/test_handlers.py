@@ -1,0 +1,60 @@
+"""Programs of the operator, with the real daemon, worker and Pi."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+from pitelegram.bridge.handlerwords import NOBODY_LISTENS
+from pitelegram.kernel.deferring import deferred
+from pitelegram.sandbox.chat import Attachment
+from tests.system import SystemCase
+
+
+class Handlers(SystemCase):
+    """Voice messages and texts in one worker's Thread."""
+
+    @deferred
+    async def set_handlers(self, *entries: dict[str, Any]) -> None:
+        """Write the setting as an operator does, while everything runs; wait until it is told."""
+        path = self.system.agent_dir / "telegram.json"
+        settings = json.loads(path.read_text())
+        path.write_text(json.dumps({**settings, "inboundHandlers": list(entries)}))
+        await self.system.until(lambda: self.told() == list(entries), "the setting")
+
+    def told(self) -> Any:
+        """The setting as the worker has it."""
+        (path,) = (self.system.agent_dir / "telegram" / "workers").glob("*.sqlite3")
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+            rows = connection.execute("SELECT value FROM meta WHERE key = 'settings'").fetchall()
+        connection.close()
+        return json.loads(rows[0][0]).get("inboundHandlers") if rows else None
+
+    def speak(self, thread: int, text: str) -> None:
+        """The owner sends a voice message that says this."""
+        voice = Attachment(kind="voice", data=text.encode(), mime_type="audio/ogg")
+        self.system.telegram.chat.user_sends("", thread, attachment=voice)
+
+    @deferred
+    async def test_voice(self) -> None:
+        """A transcriber's words are the prompt; one that is missing or fails is told, and Pi gets the
+        file; a change of the setting counts at once; no token reaches the program (demands 63, 64).
+        """
+        (thread,) = await self.start("alpha")
+        self.speak(thread, "unheard")
+        await self.system.answer(NOBODY_LISTENS, thread)
+        await self.system.until(lambda: len(self.system.prompts("[attachments]")) == 1, "a prompt")
+        listen = "sh -c 'env; cat \"$0\"' {file}"
+        await self.set_handlers({"type": "voice", "template": listen})
+        self.speak(thread, "turn the light on")
+        await self.system.until(lambda: self.system.prompts("turn the light on"), "the words")
+        (request,) = self.system.prompts("turn the light on")
+        self.assertIn("PI_TELEGRAM_WORKER_MARK=", request.text)
+        self.assertNotIn(self.system.telegram.token, request.text)
+        before = len(self.system.model.requests)
+        await self.set_handlers({"type": "voice", "label": "deaf", "template": "false"})
+        self.speak(thread, "second")
+        await self.system.answer("deaf failed on the voice message: exit code 1", thread)
+        await self.system.until(lambda: len(self.system.model.requests) > before, "a prompt")
+        self.assertIn("[attachments]", self.system.model.requests[-1].text)
