@@ -48,10 +48,13 @@ class Names(SystemCase):
         await self.system.telegram.when(lambda: words.done("Pilot", "Pilot") in question.text)
         self.assertEqual(question.keyboard, [])
         self.assertEqual(self.system.prompts("Pilot"), [])
-        self.system.say("/name", thread)
-        again = await self.system.telegram.when(
-            lambda: next((m for m in self.system.answers(words.ASK, thread) if m.keyboard), None)
-        )
+        command = self.system.say("/name", thread)
+
+        def asked_again() -> Any:
+            asked = self.system.answers(words.ASK, thread)
+            return next((m for m in asked if m.message_id > command.message_id), None)
+
+        again = await self.system.telegram.when(asked_again)
         self.system.telegram.chat.user_presses(again.message_id, label=words.RESET_LABEL)
         await self.titled(thread, "A")
 
