@@ -9,6 +9,9 @@ NOBODY_LISTENS = (
     "Pi got the recording as a file."
 )
 
+SHOWN = 1000
+"""Characters of a recording's words that are shown back."""
+
 _NAMES = {
     "animation": "animation",
     "audio": "audio file",
@@ -44,6 +47,11 @@ def failed(label: str, kind: str, reason: str, step: str = "") -> str:
     """
     where = f" ({step})" if step and step != label else ""
     return f"⚠️ {label}{where} failed on the {_name(kind)}: {reason}. {_instead(kind)}"
+
+
+def heard(text: str) -> str:
+    """What a transcriber understood, for the operator to see."""
+    return "🎤 " + (text if len(text) <= SHOWN else text[: SHOWN - 1] + "…")
 
 
 def nothing_heard(kind: str) -> str:

@@ -32,7 +32,7 @@ class Processed:
 
     @ivar text: replaces what the operator wrote; None keeps it.
     @ivar outputs: go into the prompt, each within the bound.
-    @ivar notices: what did not work, for the Thread.
+    @ivar notices: for the Thread: what did not work, and what was understood of recordings.
     @ivar handled: paths of the files that something was made of, in C{text} or C{outputs}.
     """
 

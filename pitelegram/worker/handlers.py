@@ -1,7 +1,8 @@
 """The operator's own programs for what comes in: L{IInboundHandlers}.
 
 For each file the entries of C{inboundHandlers} are tried in their order, then plug-ins, then, for
-recordings, transcribers; the first one with an output wins.  Whatever fails is told and passed over.
+recordings, transcribers; the first one with an output wins.  Whatever fails is told and passed over;
+what a recording was understood to say is told too.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ class InboundHandlers:
         replaced = found.pop().output if text.strip() else ""
         made = [(file, each.output) for file, each in zip(files, found, strict=True) if each.output]
         spoken = [output for file, output in made if words.is_recording(file)]
+        notices += map(words.heard, spoken)
         outputs = [output for file, output in made]
         if not text.strip() and spoken:
             replaced = "\n\n".join(spoken)

@@ -45,10 +45,11 @@ class Handlers(SystemCase):
         self.speak(thread, "unheard")
         await self.system.answer(NOBODY_LISTENS, thread)
         await self.system.until(lambda: len(self.system.prompts("[attachments]")) == 1, "a prompt")
-        listen = "sh -c 'env; cat \"$0\"' {file}"
+        listen = "sh -c 'cat \"$0\"; echo; env' {file}"
         await self.set_handlers({"type": "voice", "template": listen})
         self.speak(thread, "turn the light on")
         await self.system.until(lambda: self.system.prompts("turn the light on"), "the words")
+        await self.system.answer("🎤 turn the light on", thread)
         (request,) = self.system.prompts("turn the light on")
         self.assertIn("PI_TELEGRAM_WORKER_MARK=", request.text)
         self.assertNotIn(self.system.telegram.token, request.text)

@@ -178,7 +178,16 @@ class ProcessTests(TestCase):
         self.assertEqual((result.text, result.outputs), (None, ("said /tmp/v.ogg",)))
         result = await self.handlers.process(" ", [VOICE, VOICE])
         self.assertEqual(result.text, "said /tmp/v.ogg\n\nsaid /tmp/v.ogg")
-        self.assertEqual(result.notices, ())
+        self.assertEqual(result.notices, ("🎤 said /tmp/v.ogg",))
+
+    @deferred
+    async def test_shown_back(self):
+        """What was understood is shown to the operator, the beginning of it (demand 63)."""
+        self.setting = [{"match": "voice", "template": "cat"}, {"type": "photo", "template": "cat"}]
+        result = await self.handlers.process("x" * 999 + "yz", [VOICE, PHOTO])
+        self.assertEqual(result.notices, ("🎤 " + "x" * 999 + "…",))
+        result = await self.handlers.process("x" * 1000, [VOICE])
+        self.assertEqual(result.notices, ("🎤 " + "x" * 1000,))
 
     @deferred
     async def test_condition(self):
@@ -355,7 +364,10 @@ class SettingTests(SynchronousTestCase):
         self.assertEqual((result.text, result.outputs, asked), ("hello", (), [VOICE]))
         self.assertEqual(
             result.notices,
-            ("⚠️ first failed on the voice message: failed (ValueError). Pi got the file.",),
+            (
+                "⚠️ first failed on the voice message: failed (ValueError). Pi got the file.",
+                "🎤 hello",
+            ),
         )
         self.assertEqual(self.process("caption", VOICE).outputs, ("hello",))
         self.assertEqual(self.process("", PHOTO), Processed())
@@ -367,7 +379,7 @@ class SettingTests(SynchronousTestCase):
         running = self.handlers.process("", [VOICE])
         self.reactor.processes[-1].exit(1)
         result = self.successResultOf(running)
-        self.assertEqual((result.text, len(result.notices)), ("spoken", 1))
+        self.assertEqual((result.text, len(result.notices)), ("spoken", 2))
 
     def test_slow_transcriber(self):
         """A transcriber has 120 s."""
