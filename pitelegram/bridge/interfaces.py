@@ -17,6 +17,7 @@ class FileItem:
     @ivar name: as it is shown; safe as a file name.
     @ivar mime: as Telegram says it, or guessed from the name; never empty.
     @ivar size: bytes.
+    @ivar foreign: whether it was forwarded: what somebody says in it are not the operator's words.
     """
 
     kind: str
@@ -24,6 +25,7 @@ class FileItem:
     name: str
     mime: str
     size: int
+    foreign: bool = False
 
 
 @attrs.frozen(kw_only=True)

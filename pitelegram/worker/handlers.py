@@ -90,12 +90,13 @@ class InboundHandlers:
             notices += each.notices
         replaced = found.pop().output if text.strip() else ""
         made = [(file, each.output) for file, each in zip(files, found, strict=True) if each.output]
-        spoken = [output for file, output in made if words.is_recording(file)]
-        notices += map(words.heard, spoken)
-        outputs = [output for file, output in made]
+        notices += [words.heard(output) for file, output in made if words.is_recording(file)]
+        spoken = [output for file, output in made if _is_own_speech(file)]
         if not text.strip() and spoken:
             replaced = "\n\n".join(spoken)
-            outputs = [output for file, output in made if not words.is_recording(file)]
+            outputs = [_told(file, output) for file, output in made if not _is_own_speech(file)]
+        else:
+            outputs = [_told(file, output) for file, output in made]
         return Processed(
             text=replaced or None,
             outputs=tuple(outputs),
@@ -216,6 +217,15 @@ def _same(value: object, other: object) -> bool:
         return value == other
     except RecursionError:
         return False
+
+
+def _is_own_speech(file: FileItem) -> bool:
+    return words.is_recording(file) and not file.foreign
+
+
+def _told(file: FileItem, output: str) -> str:
+    """An output as it goes into the prompt; that of a forwarded file says whose it is."""
+    return f"[{file.name}]\n{output}" if file.foreign else output
 
 
 def _values(text: str, file: FileItem | None) -> dict[str, Value]:

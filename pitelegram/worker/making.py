@@ -126,7 +126,7 @@ class Maker:
     async def _laid_out(
         self, parts: list[Part], kept: list[dict[str, Any]], former: dict[str, Any] | None
     ) -> Made:
-        files = list({file.path: file for part in parts for file in part.files}.values())
+        files = _all_files(parts)
         own = own_words([part for part in parts if part.content.forward is None])
         processed = await self._handlers.process(own, files)
         read = [text_of(file) for file in files if file.path not in processed.handled]
@@ -169,6 +169,17 @@ class Maker:
             return float(self._inbox.get_meta(_TIME_KEY) or "-inf")
         except ValueError:
             return float("-inf")
+
+
+def _all_files(parts: Sequence[Part]) -> list[FileItem]:
+    """Return each file once, in their order, and whether it is somebody else's."""
+    return list(
+        {
+            file.path: attrs.evolve(file, foreign=part.content.forward is not None)
+            for part in parts
+            for file in part.files
+        }.values()
+    )
 
 
 def _former_files(former: dict[str, Any] | None) -> dict[tuple[int, str], FileItem]:

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import attrs
 from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
@@ -179,6 +180,18 @@ class ProcessTests(TestCase):
         result = await self.handlers.process(" ", [VOICE, VOICE])
         self.assertEqual(result.text, "said /tmp/v.ogg\n\nsaid /tmp/v.ogg")
         self.assertEqual(result.notices, ("🎤 said /tmp/v.ogg",))
+
+    @deferred
+    async def test_forwarded_voice(self):
+        """What somebody else says is never taken for the operator's words, and names its file."""
+        self.setting = [{"match": "voice", "template": "echo said"}]
+        foreign = attrs.evolve(VOICE, foreign=True)
+        result = await self.handlers.process("", [foreign])
+        self.assertEqual((result.text, result.outputs), (None, ("[v.ogg]\nsaid",)))
+        result = await self.handlers.process("", [foreign, VOICE])
+        self.assertEqual((result.text, result.outputs), ("said", ("[v.ogg]\nsaid",)))
+        result = await self.handlers.process("look", [foreign, VOICE])
+        self.assertEqual((result.text, result.outputs), (None, ("[v.ogg]\nsaid", "said")))
 
     @deferred
     async def test_shown_back(self):
