@@ -93,7 +93,7 @@ class RenameStormTests(ThreadsCase):
 
     def test_storm(self) -> None:
         """Telegram's waits are kept, answers go meanwhile, edits are no more than needed."""
-        self.storm(60)
+        self.storm(30)
         self.display = "names"
         rounds = 0
         while not self.right():
@@ -110,11 +110,11 @@ class RenameStormTests(ThreadsCase):
 
     def test_changed_in_the_middle(self) -> None:
         """Titles that were wanted for a while only are not asked for any more."""
-        self.storm(40)
+        self.storm(20)
         for mode in ("names", "directory-title", "letters", "directory-snake"):
             self.display = mode
             self.clock.pump([PERIOD] * 4)
-        self.clock.pump([PERIOD] * 200)
+        self.clock.pump([PERIOD] * 60)
         self.assertTrue(self.right())
         self.assertLessEqual(len(self.api.made("editForumTopic")), self.limited + 3 * 4 * MOST + 26)
 
