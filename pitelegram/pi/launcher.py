@@ -5,6 +5,7 @@ project or of site-packages is imported.  The process id and the inherited descr
 imports nothing but what the interpreter has loaded anyway.
 """
 
+import _signal  # type: ignore[import-not-found]
 import os
 import sys
 
@@ -20,6 +21,8 @@ def main(directory: str, umask: str, *command: str) -> None:
     if umask:
         os.umask(int(umask, 8))
     os.setsid()
+    # This interpreter ignores it, and PROGRAM would.
+    _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
     os.chdir(directory)
     os.execvp(command[0], command)
 

@@ -109,6 +109,21 @@ class RunningTests(TestCase):
         self.assertEqual(result.text, f"{os.path.realpath(self.directory)} True yes")
 
     @deferred
+    async def test_descriptors(self):
+        """A program has its three streams and no other descriptor of ours, inheritable or not."""
+        descriptor = os.open("/", os.O_RDONLY)
+        self.addCleanup(os.close, descriptor)
+        os.set_inheritable(descriptor, True)
+        source = "import os; print([n for n in range(200) if os.path.exists('/dev/fd/%d' % n)])"
+        self.assertEqual(await self.result(python(source)), "[0, 1, 2]")
+
+    @deferred
+    async def test_signals(self):
+        """Programs begin with the signals' usual meaning: one that writes to a closed pipe ends."""
+        result = await self.run_it("sh -c 'kill -PIPE $$; echo alive'")
+        self.assertEqual(result.failed[0].words, "signal 13 (SIGPIPE)")
+
+    @deferred
     async def test_exit_code(self):
         """A program that fails gives no output; how it failed is told, with its standard error."""
         result = await self.run_it(
