@@ -291,6 +291,19 @@ class HandlerTests(IntakeCase):
         (prompt,) = self.held(rig)
         self.assertTrue(prompt.endswith("[outputs]\n- made\n- [b.txt]\nplain"), prompt)
 
+    def test_somebody_elses(self) -> None:
+        """Handlers are told which recordings were forwarded."""
+        rig = self.begun()
+        rig.link.files["F"] = b"OggS"
+        handlers = self._with(rig)
+        voice = {"file_id": "F", "mime_type": "audio/ogg"}
+        origin = {"type": "hidden_user", "sender_user_name": "Eve", "date": 1}
+        rig.message(None, 5, voice=voice, forward_origin=origin)
+        rig.run(1.1)
+        rig.message(None, 6, voice=voice)
+        foreign = [file.foreign for _, files in handlers.calls for file in files]
+        self.assertEqual(foreign, [True, False])
+
     def test_slow(self) -> None:
         """A slow handler holds up its own prompt and later ones, not commands."""
         rig = self.begun()
