@@ -5,10 +5,6 @@ from __future__ import annotations
 from pitelegram.bridge.marking import plain
 from pitelegram.errors import Refusal
 
-NO_TRANSCRIBER = (
-    "🎤 Nothing here turns speech into text: Pi got the recording as a file. "
-    "An entry in inboundHandlers of telegram.json can do that."
-)
 EDIT_TOO_LATE = (
     "✏️ Pi had that message already: the edit changes nothing. Send a new message instead."
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pitelegram.sandbox.chat import STRANGER_ID, Attachment, SandboxChat
+from pitelegram.sandbox.posting import post
 
 Arguments = dict[str, Any]
 
@@ -42,7 +43,7 @@ def send(chat: SandboxChat, arguments: Arguments) -> Any:
 
 
 def send_file(chat: SandboxChat, arguments: Arguments) -> Any:
-    """C{kind}, C{base64}, C{name?}, C{mime_type?}, C{text?}, C{thread?}: the owner sends a file."""
+    """C{kind}, C{base64}, C{name?}, C{mime_type?}, C{text?}, C{thread?}, C{album?}: the owner sends a file."""
     attachment = Attachment(
         kind=_text(arguments, "kind", "document"),
         data=base64.b64decode(_text(arguments, "base64")),
@@ -51,7 +52,18 @@ def send_file(chat: SandboxChat, arguments: Arguments) -> Any:
     )
     thread = _integer(arguments, "thread", required=False)
     caption = _text(arguments, "text", "")
-    return _sent(chat.user_sends(caption, thread, attachment=attachment))
+    album = _text(arguments, "album", "") or None
+    return _sent(chat.user_sends(caption, thread, attachment=attachment, album=album))
+
+
+def post_members(chat: SandboxChat, arguments: Arguments) -> Any:
+    """C{members}, C{thread?}, C{reply_to?}, C{album?}: the owner sends a message of any kind."""
+    members = arguments.get("members")
+    if not isinstance(members, dict):
+        raise BadArguments("members must be an object")
+    thread = _integer(arguments, "thread", required=False)
+    reply_to = _integer(arguments, "reply_to", required=False)
+    return _sent(post(chat, members, thread, reply_to, _text(arguments, "album", "") or None))
 
 
 def press(chat: SandboxChat, arguments: Arguments) -> Any:
@@ -136,6 +148,7 @@ Action = Callable[[SandboxChat, Arguments], Any]
 ACTIONS: dict[str, Action] = {
     "send": send,
     "send_file": send_file,
+    "post": post_members,
     "press": press,
     "edit": edit,
     "react": react,

@@ -32,6 +32,7 @@ class ModelRequest:
     @ivar results: the texts of the tool results that came after it.
     @ivar users: the texts of all user messages, oldest first.
     @ivar tools: whether Pi offered tools; it does not when it asks for a summary.
+    @ivar pictures: how many pictures the last user message has.
     @ivar attempt: how often this was asked, this time included (Pi repeats failed requests).
     @ivar state: C{answering}, C{answered} or C{cut} (Pi went away before the end).
     """
@@ -41,13 +42,14 @@ class ModelRequest:
     results: tuple[str, ...]
     users: tuple[str, ...]
     tools: bool
+    pictures: int = 0
     attempt: int = 1
     state: str = "answering"
 
     @classmethod
     def from_body(cls, index: int, body: Mapping[str, Any]) -> ModelRequest:
         """Read a request's body, whatever it holds."""
-        text = ""
+        text, pictures = "", 0
         results: list[str] = []
         users: list[str] = []
         for message in body["messages"]:
@@ -55,11 +57,12 @@ class ModelRequest:
                 continue
             if message.get("role") == "user":
                 text = _text(message.get("content"))
+                pictures = _pictures(message.get("content"))
                 users.append(text)
                 results = []
             elif message.get("role") == "tool":
                 results.append(_text(message.get("content")))
-        return cls(index, text, tuple(results), tuple(users), bool(body.get("tools")))
+        return cls(index, text, tuple(results), tuple(users), bool(body.get("tools")), pictures)
 
     def as_json(self) -> dict[str, Any]:
         """Return what C{GET /control/requests} shows."""
@@ -236,6 +239,12 @@ def _pieces(text: str, count: int) -> Iterator[str]:
     size = max(1, -(-len(text) // count))
     for start in range(0, len(text), size):
         yield text[start : start + size]
+
+
+def _pictures(content: object) -> int:
+    """How many pictures a message has."""
+    parts = content if isinstance(content, list) else []
+    return sum(isinstance(part, dict) and part.get("type") == "image_url" for part in parts)
 
 
 def _text(content: object) -> str:

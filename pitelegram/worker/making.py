@@ -33,7 +33,6 @@ TIME_EVERY = 3600.0
 """Seconds between two C{[time]} lines with C{timeInjection: interval}."""
 
 _TIME_KEY = "time-told"
-_SPOKEN = ("voice", "audio")
 
 
 @implementer(IInboundHandlers)
@@ -144,10 +143,6 @@ class Maker:
         lost = [line for part in parts for line in part.missing]
         if lost:
             notices.append(words.not_fetched(lost))
-        if not (processed.outputs or processed.notices or processed.text) and any(
-            file.kind in _SPOKEN for file in files
-        ):
-            notices.append(words.NO_TRANSCRIBER)
         stored = {name: value for name, value in content.items() if value}
         return Made(prompt=prompt, content=stored, notices=tuple(notices))
 

@@ -229,14 +229,6 @@ class FileTests(IntakeCase):
         ):
             self.assertRaises(OSError, files._placed, item, answer)
 
-    def test_speech(self) -> None:
-        """A recording that nothing turns into text goes as a file, and the operator is told."""
-        rig = self.begun()
-        rig.link.files["F"] = b"OggS"
-        rig.message(None, 5, voice={"file_id": "F", "mime_type": "audio/ogg"})
-        self.assertEqual(self.held(rig), [f"{TAG}\n\n[attachments] <dir>\n- /voice-5.ogg"])
-        self.assertIn(words.NO_TRANSCRIBER, rig.link.texts)
-
 
 def _ref() -> Any:
     from pitelegram.bridge.filerefs import files_of
