@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -28,6 +29,7 @@ from pitelegram.store.attachments import Attachments
 from pitelegram.store.bindings import Bindings
 from pitelegram.store.cleanups import Cleanups
 from pitelegram.store.leadership import Leadership
+from pitelegram.store.rows import Binding
 from pitelegram.targets import TelegramTarget
 from pitelegram.testing.botapi import FakeBotApi
 from pitelegram.testing.stores import leader_database
@@ -36,7 +38,7 @@ from pitelegram.threads.cleanup import Cleanup
 from pitelegram.threads.loss import ThreadLoss
 from pitelegram.threads.provision import Threads
 from pitelegram.threads.titler import Titler
-from pitelegram.threads.titles import MODES
+from pitelegram.threads.titles import MODES, clean, title_for
 
 OWNER = 1000
 SEQUENCES = 1000
@@ -114,6 +116,7 @@ class Lives(RuleBasedStateMachine):
         self.mode = "letters"
         self.live: set[str] = set()
         self.reviewed: set[str] = set()
+        self.given: str | None = None
         self.wrong: list[str] = []
         self.lead()
 
@@ -150,7 +153,9 @@ class Lives(RuleBasedStateMachine):
         )
         self.attaching = Attaching(self.threads, self.bindings, Attachments(self.database))
         self.loss = ThreadLoss(self.api, self.bindings, self.threads)
-        self.titler = Titler(self.clock, self.threads, lambda: dict.fromkeys(self.live, False))
+        self.titler = Titler(
+            self.clock, self.threads, self.threads.budget, lambda: dict.fromkeys(self.live, False)
+        )
         self.threads.startService()
         self.titler.startService()
 
@@ -190,8 +195,17 @@ class Lives(RuleBasedStateMachine):
                 self.wrong.append("the Thread of a living worker was deleted")
             if owner.binding_key not in self.reviewed:
                 self.wrong.append("a Thread was deleted that no review had found")
-        elif params["name"] not in (self.threads.title(owner.binding_key), owner.title):
+        elif params["name"] not in self.allowed(owner):
             self.wrong.append("a Thread got the title of another one")
+        elif owner.closed and params["name"] != owner.title:
+            self.wrong.append("the title of a closed Thread was edited")
+
+    def allowed(self, owner: Binding) -> set[str | None]:
+        """The titles that a Thread may get now: its own, the one it has, or one just given."""
+        own = {self.threads.title(owner.binding_key, busy) for busy in (None, False)}
+        plain = attrs.evolve(owner, manual_name=None, user_title=None)
+        reset = {title_for(self.mode, plain, self.bindings.list())}
+        return own | {owner.title} | (reset if self.given == "" else {self.given})
 
     # --- workers ----------------------------------------------------------------------------
 
@@ -267,6 +281,42 @@ class Lives(RuleBasedStateMachine):
     def display(self, mode: str) -> None:
         """Titles are to be others."""
         self.mode = mode
+
+    @rule(
+        key=KEYS, name=st.sampled_from(["", "Navigator", "A", "  ", "x" * 200]), wrong=st.booleans()
+    )
+    def name(self, key: str, name: str, wrong: bool) -> None:
+        """The operator writes /name, perhaps in a Thread that is not the worker's any more."""
+        binding = self.bindings.get(key)
+        if binding is None or binding.target is None:
+            return
+        place = TelegramTarget(OWNER, 9999) if wrong else binding.target
+        self.given = name and clean(name)[:96]
+        done = self.do(self.threads.rename(key, place, name))
+        self.given = None
+        now = self.bindings.get(key)
+        if done is not None and (wrong or now.manual_name != done[1] or now.title != done[0]):
+            self.wrong.append("a name was answered that is not so")
+
+    @rule(key=KEYS, closed=st.booleans())
+    def close(self, key: str, closed: bool) -> None:
+        """The user closes a Thread, or opens it."""
+        binding = self.bindings.get(key)
+        if binding is not None and binding.target is not None:
+            message = {
+                "chat": {"id": OWNER},
+                "message_thread_id": binding.target.thread_id,
+                "from": {"id": OWNER},
+                f"forum_topic_{'closed' if closed else 'reopened'}": {},
+            }
+            hear = self.threads.closed if closed else self.threads.reopened
+            self.do(hear(message))
+
+    @rule(key=KEYS, directory=st.sampled_from(["/home/spec-0", "/x/spec-1", "/x/spec_1"]))
+    def move(self, key: str, directory: str) -> None:
+        """A worker's session goes to another project."""
+        if key in self.live:
+            self.do(self.threads.moved(key, directory))
 
     # --- the user, Telegram and the machine -------------------------------------------------
 
@@ -351,6 +401,15 @@ class Lives(RuleBasedStateMachine):
             [b.thread_name for b in bindings if b.thread_name],
         ):
             assert len(values) == len(set(values)), values
+
+    @invariant()
+    def own_titles_differ(self) -> None:
+        """No two workers are to have one title, but for what people wrote."""
+        rows = [
+            attrs.evolve(each, manual_name=None, user_title=None) for each in self.bindings.list()
+        ]
+        titles = [title_for(self.mode, row, rows, False) for row in rows]
+        assert len(titles) == len(set(titles)), titles
 
     @invariant()
     def titles_are_true(self) -> None:
