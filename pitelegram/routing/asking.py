@@ -34,6 +34,9 @@ CALM = 3.0
 START_CALM = 15.0
 """The same after a start: workers that live on take a moment to be there again."""
 
+MODE_DELAY = 5.0
+"""Seconds between two looks whether the bot has Threads, while something waits."""
+
 LONGEST_DELAY = 300.0
 MISSING_LIMIT = 3
 """So many sends in a row must find no such Thread before it counts as deleted."""
@@ -112,13 +115,13 @@ class Asking:
     async def _work(self) -> None:
         try:
             while self._running:
-                if self._last_words:
-                    await self._say_last(*self._last_words.pop(0))
-                    continue
                 case = self._next()
-                if case is None:
+                if case is not None:
+                    await self._show(case)
+                elif self._last_words:
+                    await self._say_last(*self._last_words.pop(0))
+                else:
                     return
-                await self._show(case)
         finally:
             self._busy = False
 
@@ -128,6 +131,7 @@ class Asking:
         """Return a case with something to show; else look again when one may have."""
         now = self.clock.seconds()
         if not self.choosing.candidates.possible():
+            self._without_threads()
             return None
         making = bool(self.choosing.bindings.provisions())
         room = self.choosing.cases.room(CAPACITY)
@@ -147,6 +151,13 @@ class Asking:
         if first is None and soonest is not None:
             self._look_again(soonest - now)
         return first
+
+    def _without_threads(self) -> None:
+        """Ask nothing now; once there certainly are no Threads, nothing waits for an answer."""
+        if self.choosing.candidates.excluded():
+            self.choosing.dissolve()
+        if len(self.choosing.cases):
+            self._look_again(MODE_DELAY)
 
     def _due(self, case: Case, making: bool, room: bool, workers: list[Worker]) -> float | None:
         """Return when something may be shown for a case; None: not before something changes."""

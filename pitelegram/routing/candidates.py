@@ -13,7 +13,9 @@ from pitelegram.store.interfaces import IBindings
 from pitelegram.threads.interfaces import IThreads
 
 ENABLED = "enabled"
-"""The thread mode in which there are choosers."""
+"""The thread mode in which choosers are shown."""
+DISABLED = "disabled"
+"""The one in which nothing waits for them; while the mode is not known, it does."""
 
 START = "/start"
 _GREETINGS = (START, "/help")
@@ -40,8 +42,12 @@ class Candidates:
     _threads: IThreads
 
     def possible(self) -> bool:
-        """Whether anything is asked at all: there are Threads."""
+        """Whether anything is asked just now: there are Threads."""
         return bool(self._threads.mode() == ENABLED)
+
+    def excluded(self) -> bool:
+        """Whether nothing will be asked: there certainly are no Threads."""
+        return bool(self._threads.mode() == DISABLED)
 
     def workers(self) -> list[Worker]:
         """Return the live workers with a Thread, by slot; equal titles get their letter."""

@@ -57,6 +57,9 @@ _ALL_HEAD = (
 _NO_WORKER = (
     "\n\nNo worker is running. The message is kept until one does. /daemon shows the workers."
 )
+_NO_WORKER_IN_ALL = (
+    "\n\nNo worker is running. The command is kept for an hour. /daemon shows the workers."
+)
 _THREAD_ALONE = "⚠️ This Thread belongs to no worker."
 _STUCK = "⚠️ The message was routed. What is no longer needed could not be deleted."
 
@@ -110,7 +113,7 @@ def question(chooser: Chooser, workers: Sequence[Worker], restoring: bool) -> Vi
     words = chooser.command.split(None, 1) or ["/"]
     head = _ALL_HEAD.format(command=html.escape(words[0], quote=False)) if in_all else _THREAD_HEAD
     if not listed:
-        head = (head if in_all else _THREAD_ALONE) + _NO_WORKER
+        head = head + _NO_WORKER_IN_ALL if in_all else _THREAD_ALONE + _NO_WORKER
         return View(text=head, buttons=(dismiss,))
     choices = _choices("↪️", SEND, chooser, listed)
     if in_all:

@@ -118,7 +118,7 @@ class Choosing:
         case = self.cases.chosen(entry.seq)
         if case is not None and case.chooser is not None and case.chooser.recipient is not None:
             return Destination(WORKER, case.chooser.recipient)
-        if not self.candidates.possible() or entry.row.kind not in _KINDS:
+        if self.candidates.excluded() or entry.row.kind not in _KINDS:
             return None
         target = entry.row.target
         case = self.cases.get(target.key) or self.cases.get(f"{target.key}#{entry.seq}")
@@ -128,7 +128,7 @@ class Choosing:
 
     def destination(self, row: JournalRow, update: dict[str, Any]) -> Destination | None:
         """Return where a row waits that belongs to nobody; None when nothing is asked about it."""
-        if not self.candidates.possible():
+        if self.candidates.excluded():
             return None
         target = row.target
         if row.kind == "message":
@@ -193,6 +193,12 @@ class Choosing:
         case = self.cases.get(lane.destination.key)
         if case is not None and case.lane is lane and case.asking and not case.held:
             self._emptied(case)
+
+    def dissolve(self) -> None:
+        """There are no Threads any more: nobody is asked, and every row goes where it goes then."""
+        for case in self.cases:
+            if case.asking and not case.held:
+                self._let_go(case)
 
     def _emptied(self, case: Case) -> None:
         if self._running:

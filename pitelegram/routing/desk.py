@@ -95,7 +95,7 @@ class Desk:
         count = sum(len(case.waiting()) for case in self.choosing.cases if case.since < old)
         if not count:
             return []
-        return [f"{count} messages wait in the chat until you choose a worker for them"]
+        return [f"messages in the chat wait until you choose a worker for them: {count}"]
 
     def stop(self) -> None:
         """Ask and delete nothing more."""

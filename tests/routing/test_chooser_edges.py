@@ -343,7 +343,7 @@ class CrowdTests(ChooserCase):
         self.assertEqual(self.desk.problems(), [])
         self.clock.advance(700)
         self.assertEqual(len(self.desk.problems()), 1)
-        self.assertIn("2 messages", self.desk.problems()[0])
+        self.assertTrue(self.desk.problems()[0].endswith(": 2"))
 
     def test_former_owner(self) -> None:
         """Nothing is asked in the chat of a former owner."""
@@ -354,6 +354,42 @@ class CrowdTests(ChooserCase):
         self.restart()
         self.clock.advance(100)
         self.assertEqual(self.api.calls, [])
+
+
+class ModeTests(ChooserCase):
+    """Whether the bot has Threads is not known, or changes."""
+
+    def test_not_known_yet(self) -> None:
+        """What comes before Telegram has said whether there are Threads is kept, and asked then."""
+        self.threads.now = "unknown"
+        self.follow("a")
+        self.accept(self.message(LOST, "one"), self.command("/compact"))
+        self.clock.advance(20)
+        self.assertEqual((self.states(), self.asked()), (["held", "held"], []))
+        self.threads.now = "enabled"
+        self.clock.advance(6)
+        self.assertEqual(len(self.asked()), 2)
+
+    def test_switched_off(self) -> None:
+        """Without Threads nobody is asked any more; what waited gets the short answer."""
+        self.follow("a")
+        self.accept(self.message(LOST, "one"), self.command("/compact"))
+        self.threads.now = "disabled"
+        self.follow("b")
+        self.clock.advance(6)
+        self.assertEqual((self.states(), self.choosers.all()), (["settled"] * 2, []))
+        self.assertEqual([place.thread_id for place, _ in self.replies], [LOST, None])
+        self.assertEqual(len(self.api.made("deleteMessage")), 2)
+
+    def test_many_ends(self) -> None:
+        """A question does not wait until a hundred others have said that they expired."""
+        self.follow("a")
+        self.accept(*[self.command(f"/c{n}") for n in range(60)])
+        self.clock.pump([1] * 90)
+        self.clock.advance(3600)
+        self.accept(self.message(LOST, "one"))
+        self.clock.pump([1] * 10)
+        self.assertEqual(self.asked()[-1].get("message_thread_id"), LOST)
 
 
 class StoreFailsTests(ChooserCase):
