@@ -23,8 +23,8 @@ from pitelegram.bridge.templates.model import Value
 from pitelegram.bridge.templates.planning import plan
 from pitelegram.errors import TemplateError
 from pitelegram.kernel.deferring import deferred, gathered
+from pitelegram.worker.ending import Processes
 from pitelegram.worker.outputs import bounded
-from pitelegram.worker.programs import Processes
 from pitelegram.worker.providers import ProviderFailed, Providers, ask
 from pitelegram.worker.running import Failed, Runner
 

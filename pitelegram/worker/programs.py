@@ -1,20 +1,14 @@
 """One program of the operator's: started without a shell, fed, read, and ended with all it started.
 
-::
-
-    running ──exit──▶ draining ──streams closed──▶ over
-       │ time is up, too much output, cancelled
-       ▼
-    SIGTERM to all ──5 s──▶ SIGKILL to all ──▶ over
+Its states are those of L{pitelegram.worker.programlife}.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -25,15 +19,13 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from pitelegram.ids import ProcessBirth
-from pitelegram.kernel import birth, proctree
-from pitelegram.kernel.deferring import deferred, sleep, spawn
+from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.kernel.observers import OneShot
 from pitelegram.pi import launcher
 from pitelegram.pi.child import exit_words
+from pitelegram.worker.ending import Ending, Processes
 from pitelegram.worker.outputs import ERROR_CHARS, Head, marked
-
-KILL_SECONDS = 5.0
-"""Between SIGTERM and SIGKILL, and how long the end after that is waited for."""
+from pitelegram.worker.programlife import new_life
 
 WRITES_MOST = 64 * 1024 * 1024
 """Bytes of standard output and error after which a program is ended."""
@@ -63,38 +55,6 @@ class Ended:
     errors: str = ""
 
 
-class Processes:
-    """Looking at processes and signalling exactly one of them; tests have another."""
-
-    def birth(self, pid: int) -> ProcessBirth | None:
-        """Return which process has that number."""
-        found = birth.process_birth(pid)
-        return None if found is None else ProcessBirth(pid, found)
-
-    def led(self, leader: ProcessBirth) -> list[ProcessBirth]:
-        """Return the living ones of the session that C{leader} leads or led, itself included.
-
-        (As long as a session has members its number is nobody else's.)
-        """
-        found = self.birth(leader.pid)
-        if found is None:
-            return proctree.in_session(leader.pid)
-        return [leader, *proctree.in_session(leader.pid)] if found == leader else []
-
-    def descendants(self, process: ProcessBirth) -> list[ProcessBirth]:
-        """Return the living processes below a living one."""
-        below = proctree.descendants(process.pid)
-        return below if self.alive(process) else []
-
-    def alive(self, process: ProcessBirth) -> bool:
-        """Whether exactly that process lives."""
-        return birth.is_alive(process)
-
-    def signal(self, process: ProcessBirth, number: int) -> None:
-        """Signal exactly that process; nothing happens when it is gone."""
-        proctree.signal_exact(process, number)
-
-
 class Program(ProcessProtocol):
     """The streams and the end of one program.
 
@@ -119,9 +79,8 @@ class Program(ProcessProtocol):
         self._written = 0
         self._limit: Any = None
         self._drain: Any = None
-        self._exit: tuple[int | None, str] | None = None
-        self._closed = False
-        self._ending = False
+        self._life = new_life()
+        self._exit: tuple[int | None, str] = (None, "")
         self._dropped = False
         self._birth: ProcessBirth | None = None
         self._reason = ""
@@ -162,17 +121,16 @@ class Program(ProcessProtocol):
 
     def processExited(self, reason: Failure) -> None:
         """It is gone; its streams may still hold something."""
+        if self._life.feed("exit") == "over":
+            return
         self._exit = exit_words(reason)
         self._cancel(self._limit)
         self._look(self._written, DRAIN_LOOKS, DRAIN_LOOKS_MOST)
 
     def processEnded(self, reason: Failure) -> None:
         """Everything was read."""
-        self._cancel(self._limit)
         self._cancel(self._drain)
-        self._exit = self._exit or exit_words(reason)
-        self._closed = True
-        self._finish()
+        self._move("closed")
 
     def _look(self, before: int, quiet: int, left: int) -> None:
         """Give the streams up after some looks without anything new.
@@ -194,32 +152,34 @@ class Program(ProcessProtocol):
 
     def _end(self, words: str) -> None:
         """Begin to end it, once."""
-        if not self._ending and self._exit is None:
-            self._reason, self._ending = words, True
+        if self._life.can("end"):
+            self._life.feed("end")
+            self._reason = words
             self._cancel(self._limit)
-            ending = Ending(self._clock, self._processes, self._birth, self._gone)
+            ending = Ending(self._clock, self._processes, self._birth, self._exited)
             spawn(_log, "ending a program", ending.run()).addCallback(lambda _: self._ended())
 
-    def _gone(self) -> bool:
-        return self._exit is not None
+    def _exited(self) -> bool:
+        return self._life.now != "ending"
 
     def _ended(self) -> None:
-        self._ending = False
-        if self._exit is None:
-            self._exit, self._reason = (None, ""), f"{self._reason}, and would not end"
-            self._closed = True
-        elif not self._closed:
+        """Nothing of it is left, or it would not go."""
+        if self._life.now == "ending":
+            self._reason += ", and would not end"
+            self._move("given-up")
+        elif self._move("gone") == "draining":
             self.transport.loseConnection()
-        self._finish()
 
-    def _finish(self) -> None:
-        if self._closed and not self._ending and not self.over.fired:
+    def _move(self, event: str) -> str:
+        """Move on; give the result when it is over."""
+        now = self._life.feed(event)
+        if now == "over" and not self.over.fired:
             self.over.fire(None)
             if not self._dropped:
                 self.result.callback(self._made())
+        return now
 
     def _made(self) -> Ended:
-        assert self._exit is not None
         code, words = self._exit
         errors, missing_errors = self._errors.close()
         if self._reason or code != 0:
@@ -234,53 +194,6 @@ class Program(ProcessProtocol):
     def _cancel(self, call: Any) -> None:
         if call is not None and call.active():
             call.cancel()
-
-
-class Ending:
-    """Ends a program and everything that it started, gently first.
-
-    @param leader: the program, which leads a session; None when it ended at once.
-    @param reaped: tells whether its end was seen.
-    """
-
-    def __init__(
-        self,
-        clock: IReactorTime,
-        processes: Processes,
-        leader: ProcessBirth | None,
-        reaped: Callable[[], bool],
-    ) -> None:
-        self._clock = clock
-        self._processes = processes
-        self._leader = leader
-        self._reaped = reaped
-        self._noted: set[ProcessBirth] = set()
-
-    async def run(self) -> None:
-        """Signal all of them until they are gone."""
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            for process in self._note():
-                self._processes.signal(process, number)
-            until = self._clock.seconds() + KILL_SECONDS
-            while self._left() and self._clock.seconds() < until:
-                await sleep(self._clock, _LOOK_SECONDS)
-            if not self._left():
-                return
-        _log.error("a program of a handler would not end")
-
-    def _note(self) -> list[ProcessBirth]:
-        """Find all that belongs to it; return what lives."""
-        if self._leader is not None:
-            self._noted.update(self._processes.led(self._leader))
-        for process in self._living(self._noted):
-            self._noted.update(self._processes.descendants(process))
-        return self._living(self._noted)
-
-    def _left(self) -> bool:
-        return not self._reaped() or bool(self._living(self._noted)) or bool(self._note())
-
-    def _living(self, processes: Iterable[ProcessBirth]) -> list[ProcessBirth]:
-        return [process for process in processes if self._processes.alive(process)]
 
 
 class Starter:

@@ -20,8 +20,9 @@ from twisted.internet.interfaces import IReactorTime
 
 from pitelegram.bridge.templates.model import Command, Group, Step
 from pitelegram.kernel.deferring import deferred, gathered, sleep
+from pitelegram.worker.ending import Processes
 from pitelegram.worker.outputs import OUTPUT_CHARS, bounded, marked
-from pitelegram.worker.programs import Ended, Processes, Starter
+from pitelegram.worker.programs import Ended, Starter
 
 BRANCH_CHARS = 1_000_000
 """Of the output of a branch that goes into another program."""

@@ -1,6 +1,7 @@
 """One program: its streams, its limit, and how it is ended; under a clock, without processes."""
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from pitelegram.ids import ProcessBirth
 from pitelegram.pi import launcher
 from pitelegram.testing.spawner import FakeSpawner
+from pitelegram.worker.ending import KILL_SECONDS, Processes
 from pitelegram.worker.outputs import ERROR_CHARS, Head, bounded
-from pitelegram.worker.programs import KILL_SECONDS, WRITES_MOST, Processes, Starter
+from pitelegram.worker.programlife import LIFE
+from pitelegram.worker.programs import WRITES_MOST, Starter
 
 
 class Reactor(FakeSpawner, Clock):
@@ -210,6 +213,8 @@ class ProgramTests(SynchronousTestCase):
         self.reactor.pump([0.1] * 110)
         self.assertIn("would not end", self.successResultOf(result).words)
         self.assertEqual(self.reactor.getDelayedCalls(), [])
+        self.reactor.processes[-1].exit()
+        self.assertEqual(self.reactor.getDelayedCalls(), [])
 
     def test_cancelled(self):
         """Cancelling gives the caller his answer at once and ends the program."""
@@ -272,6 +277,17 @@ class ProgramTests(SynchronousTestCase):
         self.assertNoResult(result)
         self.reactor.pump([0.05] * 3)
         self.assertEqual(len(self.successResultOf(result).out), 98)
+
+
+class LifeTests(SynchronousTestCase):
+    """The states of a program."""
+
+    def test_page(self):
+        """The page in the documentation has the same steps."""
+        page = Path(__file__).parents[2] / "docs" / "machines" / "program.md"
+        row = re.compile(r"^\| `([\w-]+)` \| `([\w-]+)` \| `([\w-]+)` \|", re.MULTILINE)
+        steps = {(state, event): to for state, event, to in row.findall(page.read_text("utf-8"))}
+        self.assertEqual(steps, dict(LIFE))
 
 
 class HeadTests(SynchronousTestCase):
