@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pitelegram.bridge.prompt import summary
 
 SEND_AGAIN = "🔁 Send again"
 AGAIN_PREFIX = "again:"
 
 COMMANDS = {
+    "start": "the menu",
+    "status": "what this worker is doing, and what the session has used",
     "abort": "end what Pi is doing; the queue goes on",
     "stop": "end what Pi is doing and clear the queue",
     "next": "end what Pi is doing and go on with the next prompt",
     "continue": "have Pi go on, before everything that waits",
-    "status": "what this worker is doing",
+    "queue": "what waits; move or skip it",
+    "model": "the model; /model NAME switches at once",
+    "thinking": "the thinking level; /thinking LEVEL sets it",
+    "compact": "compact the session's context; with instructions behind it",
+    "new": "a new session",
+    "sessions": "go back to an earlier session",
+    "settings": "what is shown and told here",
     "name": "give this Thread a name, or its own title again",
 }
 """Every command of a worker's Thread, with its help."""
+
+ELSEWHERE = ("attach", "daemon", "detach", "workers")
+"""Commands that are the daemon's."""
+MOST_TEMPLATES = 30
+"""Templates that an answer names."""
 
 AGAIN_SENT = "Queued again."
 AGAIN_GONE = "That was sent again already."
@@ -45,15 +60,17 @@ def command_list(with_name: bool = True) -> str:
     )
 
 
-def unknown_command(name: str, with_name: bool = True) -> str:
-    """Return the answer to a command that does not exist here; see L{command_list}."""
+def unknown_command(name: str, with_name: bool = True, templates: Sequence[str] = ()) -> str:
+    """Return the answer to a command that does not exist here; see L{command_list}.
+
+    @param templates: Pi's templates, as commands.
+    """
     commands = command_list(with_name)
-    hint = ""
-    if name in ("daemon", "workers", "attach", "detach"):
-        hint = f"\n/{name} works in the 🛠 Control Thread."
-    if name in ("start", "help"):
-        return f"Write a message and Pi gets it. In this Thread there are:\n{commands}"
-    return f"There is no /{name} here, and Pi did not get it. There are:\n{commands}{hint}"
+    shown = "".join(f"\n🧩 /{each}" for each in templates[:MOST_TEMPLATES])
+    if len(templates) > MOST_TEMPLATES:
+        shown += f"\n… and {len(templates) - MOST_TEMPLATES} more"
+    hint = f"\n/{name} works in the 🛠 Control Thread." if name in ELSEWHERE else ""
+    return f"There is no /{name} here, and Pi did not get it. There are:\n{commands}{shown}{hint}"
 
 
 def pictures_left_out(prompt: str, missing: int) -> str:

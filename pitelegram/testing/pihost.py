@@ -111,7 +111,12 @@ class FakePiHost:
         self.prompts: list[tuple[str, str, str]] = []
         self.images: list[list[dict[str, Any]]] = []
         self.commands: list[tuple[str, dict[str, Any]]] = []
-        self.results: dict[str, Any] = {}
+        self.results: dict[str, Any] = {
+            "get_available_models": {"models": [{"provider": "scripted", "id": "scripted"}]},
+            "get_available_thinking_levels": {"levels": ["off", "low", "high"]},
+            "get_commands": {"commands": []},
+            "get_session_stats": {"tokens": {"input": 1, "output": 2}, "cost": 0},
+        }
         self.dialog_answers: list[tuple[str, dict[str, Any]]] = []
         self.refusals: list[Exception] = []
         self.stdin_closed = False
@@ -237,6 +242,11 @@ class FakePiHost:
             self._sessions += 1
             session = f"fake-{self._sessions}"
             self._change(sessionId=session, sessionFile=f"/sessions/{session}.jsonl")
+        elif name == "switch_session":
+            self._change(sessionFile=arguments["sessionPath"])
+        elif name == "set_model":
+            model = {"id": arguments["modelId"], "provider": arguments["provider"]}
+            self._change(model={**model, "reasoning": True})
         elif name == "set_session_name":
             self._change(sessionName=arguments["name"])
         elif name == "set_thinking_level":

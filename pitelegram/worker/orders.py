@@ -24,6 +24,7 @@ from pitelegram.bridge.incoming import (
     Reaction,
     read_update,
 )
+from pitelegram.bridge.menus.data import belongs
 from pitelegram.bridge.prompt import prompt_text
 from pitelegram.bridge.questions import PREFIX
 from pitelegram.bridge.reactions import wish
@@ -31,22 +32,29 @@ from pitelegram.kernel.deferring import spawn
 from pitelegram.kernel.jsonio import loads
 from pitelegram.store.rows import InboxRow
 from pitelegram.store.worker_interfaces import IInbox
+from pitelegram.worker.aside import Answers, Aside
 from pitelegram.worker.bestcalls import BestEffort
+from pitelegram.worker.commands import Commands
 from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.editing import Editing
 from pitelegram.worker.gathering import CONTROL
 from pitelegram.worker.halting import Halting
+from pitelegram.worker.menus import Menus
 from pitelegram.worker.naming import Naming
 from pitelegram.worker.queue import Queue
 from pitelegram.worker.reactions import Reactions
 from pitelegram.worker.settling import Settler, short_id
+
+AT_ONCE = ("abort", "continue", "next", "status", "stop")
+"""Commands that wait for nothing and for no other command."""
 
 
 class Orders:
     """Does what admitted rows ask, in their order.
 
     @param thread_name: returns the name of the worker's Thread, where it has one.
-    @param status_text: returns the answer to C{/status}.
+    @param commands: those that show something or ask Pi.
+    @param menus: what buttons of menus do.
     @ivar _aside: rows about names, which are under way or wait for a leader (C{_waiting}).
     """
 
@@ -60,11 +68,12 @@ class Orders:
         calls: BestEffort,
         settler: Settler,
         thread_name: Callable[[], str | None],
-        status_text: Callable[[], str],
         dialogs: Dialogs,
         naming: Naming,
         reactions: Reactions,
         editing: Editing,
+        commands: Commands,
+        menus: Menus,
     ) -> None:
         self._inbox = inbox
         self._queue = queue
@@ -72,13 +81,15 @@ class Orders:
         self._calls = calls
         self._settler = settler
         self._thread_name = thread_name
-        self._status_text = status_text
         self._dialogs = dialogs
         self._naming = naming
         self._aside: set[int] = set()
         self._waiting: set[int] = set()
         self._reactions = reactions
         self._editing = editing
+        self._commands = commands
+        self._menus = menus
+        self._slow = Aside(self._commit, commands.failed, self.kick)
         self._working: Deferred[Any] | None = None
 
     def kick(self) -> None:
@@ -97,15 +108,16 @@ class Orders:
 
     async def _work(self) -> None:
         try:
-            while rows := [r for r in self._orders() if r.seq not in self._aside]:
+            while rows := self._waiting_rows():
                 for row in rows:
                     await self._do(row)
         finally:
             self._working = None
 
-    def _orders(self) -> list[InboxRow]:
-        """Return what was admitted to be done; other admitted rows become prompts."""
-        return [row for row in self._inbox.rows("admitted") if row.lane == CONTROL]
+    def _waiting_rows(self) -> list[InboxRow]:
+        """Return what was admitted to be done and nobody does yet; others become prompts."""
+        rows = [row for row in self._inbox.rows("admitted") if row.lane == CONTROL]
+        return [r for r in rows if r.seq not in self._aside and not self._slow.has(r.seq)]
 
     async def _do(self, row: InboxRow) -> None:
         try:
@@ -114,12 +126,29 @@ class Orders:
                 self._aside.add(row.seq)
                 spawn(self._log, "naming a Thread", self._name(row, asked, origin))
                 return
+            if self._is_slow(row, asked):
+                return
+            if isinstance(asked, Command) and asked.name == "status":
+                await self._commit(row, await self._commands.status(row))
+                return
             text = await self._answer(row, asked, origin)
         except ValueError:
             # It was read before it was admitted; only a damaged row comes here.
             self._log.error("an admitted row cannot be read; it is settled without effect")
             text = None
         await self._settle(row, text)
+
+    def _is_slow(self, row: InboxRow, asked: Asked) -> bool:
+        """Whether it is begun beside the others, since it asks Pi or shows a menu."""
+        if isinstance(asked, Command) and asked.name not in AT_ONCE:
+            self._slow.begin(row, lambda: self._commands.do(row, asked))
+        elif isinstance(asked, Press) and belongs(asked.data):
+            self._slow.begin(
+                row, lambda: self._menus.press(row, asked), self._menus.lane(asked.data)
+            )
+        else:
+            return False
+        return True
 
     async def _name(self, row: InboxRow, asked: Asked, origin: Origin) -> None:
         """Beside the others: what Telegram takes its time for must not hold up an abort."""
@@ -134,6 +163,9 @@ class Orders:
         answers = (
             notice(f"reply-{short_id(row.delivery_id)}", text, row.admitted_ms) if text else []
         )
+        await self._commit(row, answers)
+
+    async def _commit(self, row: InboxRow, answers: Answers) -> None:
         now = self._inbox.row(row.delivery_id)
         still = now is not None and now.state == "admitted"  # else it became a prompt
         await self._settler.commit([row.seq] if still else [], answers)
@@ -156,19 +188,15 @@ class Orders:
         return None
 
     async def _command(self, row: InboxRow, command: Command) -> str:
-        if command.name == "status":
-            return self._status_text()
         if command.name == "abort":
             return await self._halting.abort(row)
         if command.name == "stop":
             return await self._halting.stop(row)
         if command.name == "next":
             return await self._halting.next_turn(row)
-        if command.name == "continue":
-            prompt = prompt_text("continue", self._thread_name())
-            await self._queue.go_on(row, prompt, labels.CONTINUE)
-            return labels.CONTINUING
-        return labels.unknown_command(command.name, self._naming.offered())
+        prompt = prompt_text("continue", self._thread_name())
+        await self._queue.go_on(row, prompt, labels.CONTINUE)
+        return labels.CONTINUING
 
     async def _press(self, row: InboxRow, press: Press, origin: Origin) -> None:
         if press.data.startswith(PREFIX):

@@ -20,7 +20,9 @@ from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.threads.interfaces import without_mark
 from pitelegram.worker.bestcalls import BestEffort
 from pitelegram.worker.brake import Brake
+from pitelegram.worker.changes import Changes
 from pitelegram.worker.chataction import ChatAction
+from pitelegram.worker.commands import Commands
 from pitelegram.worker.control import Control
 from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.editing import Editing
@@ -31,10 +33,12 @@ from pitelegram.worker.halting import Halting
 from pitelegram.worker.intake import Intake
 from pitelegram.worker.listener import Listener
 from pitelegram.worker.making import Maker, NoHandlers
+from pitelegram.worker.menus import Menus
 from pitelegram.worker.naming import Naming
 from pitelegram.worker.notifying import Notifier
 from pitelegram.worker.orders import Orders
 from pitelegram.worker.pictures import Pictures
+from pitelegram.worker.pifacts import PiFacts
 from pitelegram.worker.port import HostPort
 from pitelegram.worker.posting import Poster
 from pitelegram.worker.preferences import Preferences
@@ -42,8 +46,10 @@ from pitelegram.worker.queue import Queue
 from pitelegram.worker.reactions import Reactions
 from pitelegram.worker.registration import Registration
 from pitelegram.worker.report import Report
+from pitelegram.worker.sessionbook import SessionBook
 from pitelegram.worker.sessions import Sessions
 from pitelegram.worker.settling import Settler
+from pitelegram.worker.showing import Shower
 from pitelegram.worker.stopping import Ladder
 from pitelegram.worker.submitter import Submitter
 from pitelegram.worker.traces import DialogTraces
@@ -103,6 +109,7 @@ class WorkerParts:
         in_thread: Callable[..., Deferred[Any]] = execute,
         handlers: Callable[[Callable[[], object]], IInboundHandlers] = no_handlers,
     ) -> None:
+        self._clock = clock
         self.host = host
         self.sessions = sessions
         self._told: object = None
@@ -211,28 +218,6 @@ class WorkerParts:
         """What comes from the leader."""
         queue, brake, settler = self.queue, self.brake, self.settler
         self.reactions = Reactions(inbox, queue, self.gatherer.flush)
-        self.orders = Orders(
-            inbox,
-            queue,
-            self.halting,
-            self.calls,
-            settler,
-            self._thread_name,
-            self.report.text,
-            self.dialogs,
-            self.naming,
-            self.reactions,
-            self.editing,
-        )
-        self.intake = Intake(
-            inbox,
-            queue,
-            self.orders,
-            self.dialogs,
-            self.gatherer,
-            self.editing,
-            self.calls,
-        )
         self.port = HostPort(
             inbox,
             queue,
@@ -243,6 +228,30 @@ class WorkerParts:
             self.up,
             self.report.at_work,
             self.report.full,
+        )
+        self._wire_menus(inbox)
+        self.orders = Orders(
+            inbox,
+            queue,
+            self.halting,
+            self.calls,
+            settler,
+            self._thread_name,
+            self.dialogs,
+            self.naming,
+            self.reactions,
+            self.editing,
+            self.commands,
+            self.menus,
+        )
+        self.intake = Intake(
+            inbox,
+            queue,
+            self.orders,
+            self.dialogs,
+            self.gatherer,
+            self.editing,
+            self.calls,
         )
         self.follower = Follower(
             inbox,
@@ -256,6 +265,48 @@ class WorkerParts:
             self.preferences,
             stop,
         )
+
+    def _wire_menus(self, inbox: IInbox) -> None:
+        """What the operator sees and changes by menus and commands."""
+        clock, queue = self._clock, self.queue
+        facts = PiFacts(clock, self.host, self.up)
+        book = SessionBook(
+            self.sessions.home,
+            self.sessions.directory,
+            lambda: self.sessions.current().get("sessionFile"),
+            clock.seconds,
+        )
+        self.changes = Changes(
+            clock,
+            self.host,
+            self.port,
+            queue,
+            self.brake,
+            self.report.at_work,
+            self.typing.show,
+            self._reopen,
+        )
+        shower = Shower(clock, self.registration.current_link, lambda: self.registration.target)
+        self.menus = Menus(
+            inbox,
+            facts,
+            queue,
+            self.preferences,
+            book,
+            self.changes,
+            shower,
+            self.calls,
+            self.report.view,
+            self.naming.offered,
+        )
+        self.commands = Commands(
+            inbox, facts, queue, self.changes, self.menus, shower, self.naming.offered
+        )
+
+    def _reopen(self) -> None:
+        """Let the queue hand prompts, unless this worker is ending."""
+        if self.up() and self.ladder.phase is None:
+            self.queue.open()
 
     def up(self) -> bool:
         """Whether Pi can be talked to."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pitelegram.bridge.menus.status import StatusView, Usage
 from pitelegram.pi.interfaces import IPiHost
 from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.handover import GONE, IDLE, WAITING
@@ -13,7 +14,7 @@ from pitelegram.worker.sessions import Sessions
 
 
 class Report:
-    """The heartbeat's C{state}, and the answer to C{/status}.
+    """The heartbeat's C{state}, and what C{/status} shows.
 
     @param stop_phase: returns the phase of the stop ladder, None before it.
     @ivar spawn_id: this spawn.
@@ -78,30 +79,22 @@ class Report:
         """Whether Pi works, or something was handed to it that has not ended."""
         return self.state()["activity"] in ("active", "compacting")
 
-    def text(self) -> str:
-        """Return the answer to C{/status}."""
+    def view(self, usage: Usage | None) -> StatusView:
+        """Return what the status shows, with these figures."""
         state = self.state()
-        doing = {
-            "active": "working",
-            "compacting": "compacting its context",
-            "queued": "has prompts waiting",
-            "idle": "idle",
-        }[state["activity"]]
-        lines = [f"Pi: {doing if self.ready else 'starting'}"]
-        if state["queued"]:
-            lines.append(f"Queue: {state['queued']}")
-        if "model" in state:
-            thinking = state.get("thinkingLevel")
-            lines.append(
-                f"Model: {state['model']}" + (f", thinking {thinking}" if thinking else "")
-            )
-        if "sessionName" in state:
-            lines.append(f"Session: {state['sessionName']}")
-        if state["waitingForInput"]:
-            lines.append("An extension of Pi waits for an answer.")
-        if "lastError" in state:
-            lines.append(f"⚠️ {state['lastError']}")
-        return "\n".join(lines)
+        model: Any = (self._host.state or {}).get("model")
+        activity = "pending" if state["activity"] == "queued" else state["activity"]
+        return StatusView(
+            activity=activity if self.ready else "starting",
+            model=state.get("model"),
+            thinking=state.get("thinkingLevel"),
+            reasoning=isinstance(model, dict) and model.get("reasoning") is True,
+            queued=state["queued"],
+            session=state.get("sessionName"),
+            waiting=state["waitingForInput"],
+            error=state.get("lastError"),
+            usage=usage,
+        )
 
     def _activity(self, streaming: bool, compacting: bool) -> str:
         if compacting:

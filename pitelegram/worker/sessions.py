@@ -67,6 +67,16 @@ class Sessions:
         self._cwd: tuple[str | None, str] | None = None
         self._shared: str | None = None
 
+    @property
+    def home(self) -> Path:
+        """Where Pi keeps its sessions: a real path."""
+        return Path(self._home)
+
+    @property
+    def directory(self) -> str:
+        """The worker's project: a real path."""
+        return str(self._allowed[0])
+
     def choose(self, named: str | None, fresh: bool) -> SessionChoice:
         """Decide what Pi is started with, and take that session's lock.
 

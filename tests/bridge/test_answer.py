@@ -73,9 +73,10 @@ class Labels(SynchronousTestCase):
     def test_unknown_command_names_what_exists(self) -> None:
         """Every command is in the answer; the daemon's own ones are pointed to."""
         for command in labels.COMMANDS:
-            self.assertIn(f"/{command} ", labels.unknown_command("model"))
+            self.assertIn(f"/{command} ", labels.unknown_command("bash"))
         self.assertIn("🛠 Control", labels.unknown_command("daemon"))
-        self.assertIn("Write a message", labels.unknown_command("start"))
+        many = [f"t{number}" for number in range(35)]
+        self.assertIn("🧩 /t29\n… and 5 more", labels.unknown_command("bash", True, many))
 
     def test_abort_and_stop(self) -> None:
         """The fixed texts of both."""

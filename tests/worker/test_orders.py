@@ -100,16 +100,16 @@ class Commands(RigCase):
         rig.message("held")
         rig.message("/status")
         (text,) = rig.link.texts
-        self.assertIn("Pi: working", text)
+        self.assertIn("Status: active", text)
         self.assertIn("Queue: 1", text)
         self.assertIn("scripted/scripted", text)
 
     def test_unknown_command(self) -> None:
         """It is answered with what exists, and Pi does not get it."""
         rig = self.started()
-        rig.message("/compact please")
+        rig.message("/bash please")
         self.assertEqual(rig.prompts(), [])
-        self.assertEqual(rig.link.texts, [labels.unknown_command("compact")])
+        self.assertEqual(rig.link.texts, [labels.unknown_command("bash")])
 
     def test_command_in_a_crash(self) -> None:
         """A command that was admitted only is done by the next process, once."""

@@ -21,7 +21,7 @@ MENU_COMMANDS = (
 )
 """Name, mark and words of the commands that Telegram lists for the bot."""
 
-MORE = "More: /status /queue /model /thinking /sessions /new /name /settings"
+MORE = "More: /status /queue /model /thinking /sessions /new /settings"
 
 MAX_TEMPLATES = 40
 """Prompt templates that are listed; the others work all the same."""
@@ -32,10 +32,12 @@ class MainView:
     """What the main menu shows.
 
     @ivar templates: C{(name, description)} of Pi's prompt templates and skills.
+    @ivar with_name: the leader can name Threads.
     """
 
     status: StatusView
     templates: Sequence[tuple[str, str]] = ()
+    with_name: bool = True
 
 
 def main_menu(view: MainView) -> Screen:
@@ -43,7 +45,7 @@ def main_menu(view: MainView) -> Screen:
     text = Text().bold(TITLE).plain("\n\n")
     for name, mark, words in MENU_COMMANDS:
         text.plain(f"{mark} /{name} — {words}\n")
-    text.plain(f"{MORE}\n\n")
+    text.plain(MORE + (" /name" if view.with_name else "") + "\n\n")
     shown = view.templates[:MAX_TEMPLATES]
     for name, words in shown:
         text.plain(f"🧩 /{name}" + (f" — {_short(words)}" if words.strip() else "") + "\n")
