@@ -31,7 +31,8 @@ class ChatAction:
         if wanted and self._call is None:
             self._beat()
         elif not wanted and self._call is not None:
-            self._call.cancel()
+            if self._call.active():
+                self._call.cancel()
             self._call = None
 
     def _beat(self) -> None:

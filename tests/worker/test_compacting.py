@@ -95,7 +95,7 @@ class Compacting(RigCase):
         rig.message("[[gate a]]", 1)
         rig.host._change(isCompacting=True)
         self.assertEqual(rig.parts.report.state()["activity"], "compacting")
-        self.assertIn("compacting", rig.parts.report.text())
+        self.assertIn("compacting", rig.parts.report.view(None).activity)
 
     def test_no_steering_meanwhile(self) -> None:
         """A priority prompt waits for the end of the compaction, not of the run."""
