@@ -81,8 +81,12 @@ class Labels(SynchronousTestCase):
     def test_abort_and_stop(self) -> None:
         """The fixed texts of both."""
         self.assertEqual(labels.aborted(False), "No active turn.")
-        self.assertEqual(labels.aborted(True, cleared=1), "Aborted current turn. Cleared 1 queued turn.")
-        self.assertEqual(labels.aborted(False, 2), "No active turn. Cleared 2 queued turns.")
+        self.assertEqual(
+            labels.aborted(True, cleared=1), "Aborted current turn. Cleared 1 queued turn."
+        )
+        self.assertEqual(
+            labels.aborted(False, cleared=2), "No active turn. Cleared 2 queued turns."
+        )
 
     def test_uncertain_names_the_prompt(self) -> None:
         """The operator can tell which prompt is meant."""
