@@ -37,8 +37,8 @@ from pitelegram.worker.bestcalls import BestEffort
 from pitelegram.worker.commands import Commands
 from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.editing import Editing
-from pitelegram.worker.gathering import CONTROL
 from pitelegram.worker.halting import Halting
+from pitelegram.worker.lanes import CONTROL
 from pitelegram.worker.menus import Menus
 from pitelegram.worker.naming import Naming
 from pitelegram.worker.queue import Queue
