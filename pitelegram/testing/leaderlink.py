@@ -109,7 +109,7 @@ class FakeLeaderLink:
             raise found
         assert self.directory is not None, "say where downloads go"
         self.directory.mkdir(exist_ok=True)
-        path = self.directory / f"{next(_FILES):032x}"
+        path = self.directory / f"{next(_FILES):012x}{0:020x}"
         path.write_bytes(found)
         return {"path": str(path), "size": len(found)}
 

@@ -9,11 +9,11 @@ import attrs
 from pitelegram.bridge import intakewords as words
 from pitelegram.bridge.content import Content
 from pitelegram.bridge.incoming import Command, Edit, Nothing
-from pitelegram.errors import StoreError
 from pitelegram.kernel.jsonio import dumps, loads
 from pitelegram.store.rows import InboxRow
 from pitelegram.store.worker_interfaces import IInbox
-from pitelegram.worker.gathering import CONTROL, Gatherer
+from pitelegram.worker.gathering import Gatherer
+from pitelegram.worker.lanes import CONTROL
 from pitelegram.worker.making import Maker
 from pitelegram.worker.settling import Settler, short_id
 
@@ -62,7 +62,7 @@ class Editing:
             await self._note(original, "command", words.EDIT_TO_COMMAND)
         elif _empty(self._maker.read(row)):
             await self._note(original, "empty", words.EDIT_EMPTY)
-        elif not await self._correct(original, row):
+        elif row.body is not None and not await self._gatherer.change(original, row.body):
             await self._note(original, "late", words.EDIT_TOO_LATE)
 
     async def edited_before(self, row: InboxRow | None) -> InboxRow | None:
@@ -76,17 +76,6 @@ class Editing:
         await self._inbox.change_body(row.seq, body)
         await self._inbox.set_meta(_EARLY_KEY, dumps(early).decode())
         return attrs.evolve(row, body=body)
-
-    async def _correct(self, original: InboxRow, row: InboxRow) -> bool:
-        """Have the prompt made again; false when Pi has it."""
-        if row.body is None:
-            return True
-        try:
-            await self._inbox.change_body(original.seq, row.body)
-        except StoreError:
-            return False
-        current = self._inbox.row(original.delivery_id)
-        return current is not None and self._gatherer.changed(current)
 
     async def _unknown(self, row: InboxRow) -> None:
         """Keep an edit for its message to come; of one that is over it is too late."""

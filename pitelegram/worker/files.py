@@ -115,7 +115,7 @@ class Files:
 
     async def _fetch(self, ref: FileRef, shared: OneShot[FileItem | Missing]) -> None:
         until = self._clock.seconds() + PATIENCE
-        backoff = Backoff(1.0, 30.0, self._random)
+        backoff = Backoff(1.0, 10.0, self._random)
         while True:
             again = backoff.next()
             try:

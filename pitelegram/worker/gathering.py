@@ -13,20 +13,22 @@ from zope.interface import implementer
 
 from pitelegram.bridge.content import Content
 from pitelegram.bridge.grouping import Piece, Place, Windows, piece_of
-from pitelegram.errors import StoreError
+from pitelegram.errors import StoreError, StoreFull
 from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.kernel.observers import OneShot
 from pitelegram.store.rows import SPREAD, InboxRow
 from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.files import Files
 from pitelegram.worker.interfaces import IGatherer
+from pitelegram.worker.lanes import CONTROL, PRIORITY
 from pitelegram.worker.making import Made, Maker, files_missing
 from pitelegram.worker.settling import Settler, short_id
 
 AGAIN = 2.0
 """Seconds after which a prompt that could not be stored is stored again."""
 
-CONTROL = "control"
+STALE = "stale"
+"""In a held prompt's content: its messages say something else by now."""
 
 
 @attrs.define(eq=False)
@@ -138,8 +140,8 @@ class Gatherer:
         earliest = self.earliest()
         if row.lane == "normal" and earliest is not None and row.order > earliest * SPREAD:
             return False
-        if row.kind == "message" and files_missing(row):
-            self.rebuild(row)
+        if row.source == "telegram" and (files_missing(row) or (row.content or {}).get(STALE)):
+            self._rebuild(row)
             return False
         return True
 
@@ -175,11 +177,41 @@ class Gatherer:
 
     # --- what an edit asks -----------------------------------------------------------------------
 
-    def changed(self, row: InboxRow) -> bool:
-        """A message says something else now; False when its prompt was handed or is over.
+    @deferred
+    async def change(self, row: InboxRow, body: bytes) -> bool:
+        """Have a message say something else; False when its prompt was handed or is over.
 
-        @param row: the message's, with its new body.
+        A held prompt is marked before the message is changed: whatever happens then, it is not
+        handed until it was made again.
+
+        @param row: the message's, as it is stored.
         """
+        try:
+            if row.state != "admitted" and not await self._mark_stale(row):
+                return False
+            await self._inbox.change_body(row.seq, body)
+        except StoreFull:
+            raise
+        except StoreError:
+            return False
+        current = self._inbox.row(row.delivery_id)
+        return current is not None and self._changed(current)
+
+    async def _mark_stale(self, row: InboxRow) -> bool:
+        held = self._held_head(row)
+        if held is None:
+            return False
+        content = {**(held.content or {}), STALE: True}
+        await self._inbox.hold(held.seq, held.prompt or "", content)
+        return True
+
+    def _held_head(self, row: InboxRow) -> InboxRow | None:
+        """Return the held prompt that a message is part of, if it can still be changed."""
+        head = row.seq if row.head is None else row.head
+        held = next((each for each in self._inbox.rows("held") if each.seq == head), None)
+        return None if held is None or self._in_hand(head) else held
+
+    def _changed(self, row: InboxRow) -> bool:
         if row.seq in self._waiting:
             self._waiting[row.seq] = row, self._maker.read(row)
             return True
@@ -189,14 +221,12 @@ class Gatherer:
                 self._abandon(item, answered=False)
                 self._begin(self._item(rows, item.former, item.done))
                 return True
-        head = row.seq if row.head is None else row.head
-        held = next((each for each in self._inbox.rows("held") if each.seq == head), None)
-        if held is None or self._in_hand(head):
-            return False
-        self.rebuild(held)
-        return True
+        held = self._held_head(row)
+        if held is not None:
+            self._rebuild(held)
+        return held is not None
 
-    def rebuild(self, held: InboxRow) -> None:
+    def _rebuild(self, held: InboxRow) -> None:
         """Make a held prompt again, of what its messages say now; its files are used again."""
         rows = [held, *self._inbox.members(held.seq)]
         rows.sort(key=lambda row: (row.message_id or 0, row.seq))
@@ -269,6 +299,7 @@ class Gatherer:
                     await self._inbox.hold(item.head, made.prompt, made.content)
                 else:
                     await self._inbox.hold_group(item.seqs, made.prompt, made.content)
+                    await self._take_wishes(item.head)
                 return
             except StoreError as error:
                 states = {row.seq for row in self._inbox.rows("admitted", "joined", "held")}
@@ -278,10 +309,18 @@ class Gatherer:
                 self._log.error("a prompt could not be stored: {reason}", reason=str(error))
                 await sleep(self._clock, AGAIN)
 
+    async def _take_wishes(self, head: int) -> None:
+        """What the operator wished about one message of a group counts for its prompt."""
+        members = self._inbox.members(head)
+        if any(member.skip for member in members):
+            await self._inbox.mark(head, True)
+        if any(member.lane == PRIORITY for member in members):
+            await self._inbox.move(head, PRIORITY)
+
     def _tell(self, item: _Item, made: Made) -> None:
         """Tell the operator what did not work; told once, however often the prompt is made."""
-        for number, text in enumerate(made.notices):
-            name = f"inbound-{short_id(item.rows[0].delivery_id)}-{number}"
+        for text in made.notices:
+            name = f"inbound-{short_id(item.rows[0].delivery_id)}-{short_id(text)[:8]}"
             self._settler.say(name, text, item.rows[0].admitted_ms)
 
     def _abandon(self, item: _Item, answered: bool = True) -> None:

@@ -28,6 +28,7 @@ from pitelegram.bridge.menus.data import belongs
 from pitelegram.bridge.prompt import prompt_text
 from pitelegram.bridge.questions import PREFIX
 from pitelegram.bridge.reactions import wish
+from pitelegram.errors import StoreError, StoreFull
 from pitelegram.kernel.deferring import spawn
 from pitelegram.kernel.jsonio import loads
 from pitelegram.store.rows import InboxRow
@@ -214,6 +215,17 @@ class Orders:
         )
         self._calls.remove_buttons(row.chat_id, row.message_id)
 
+    async def _with_pictures(self, row: InboxRow | None, old: InboxRow) -> None:
+        """Give a prompt that is sent again what the old one had beside its text."""
+        if row is None or row.state != "held" or old.content is None:
+            return
+        try:
+            await self._inbox.hold(row.seq, row.prompt or "", old.content)
+        except StoreFull:
+            raise
+        except StoreError:
+            self._log.info("a prompt that was sent again was handed without its pictures")
+
     async def _again(self, old: InboxRow, key: str) -> None:
         await self._inbox.admit(
             f"again-{key}",
@@ -226,5 +238,6 @@ class Orders:
             message_id=old.message_id,
             lane="normal",
         )
+        await self._with_pictures(self._inbox.row(f"again-{key}"), old)
         await self._inbox.settle([old.seq])
         self._queue.kick(new=True)

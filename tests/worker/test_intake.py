@@ -416,6 +416,24 @@ class GroupTests(IntakeCase):
         self.successResultOf(gatherer.flush(CHAT, 5))
         self.successResultOf(gatherer.flush(CHAT, 999))
 
+    def test_wishes_about_one_message(self) -> None:
+        """A reaction on any part of an album that is gathered counts for its prompt."""
+        rig = self.begun()
+        rig.link.files.update({"F": PNG, "G": PNG})
+        rig.message(None, 5, media_group_id="A", **photo())
+        rig.message(None, 6, media_group_id="A", **photo("G"))
+        reaction = {"type": "emoji", "emoji": "👎"}
+        body = {
+            "message_id": 6,
+            "chat": {"id": CHAT},
+            "old_reaction": [],
+            "new_reaction": [reaction],
+        }
+        rig.forward("message_reaction", body)
+        rig.run(1.5)
+        (row,) = rig.inbox.rows("held")
+        self.assertEqual((row.message_id, row.skip), (5, True))
+
     def test_drop_before(self) -> None:
         """Only what is older goes."""
         rig = self.begun()
@@ -521,6 +539,22 @@ class EditTests(IntakeCase):
         self.edited(rig, 5, text="/stop")
         self.assertEqual(rig.link.texts[before:], [words.EDIT_OF_COMMAND])
         self.assertEqual(len(rig.inbox.rows("handed")), 1)
+
+    def test_crash_while_it_is_corrected(self) -> None:
+        """A prompt whose message changed is not handed before it was made again."""
+        rig = self.begun()
+        rig.link.files.update({"F": PNG, "G": Deferred()})
+        rig.message(None, 5, caption="old", **photo())
+        self.edited(rig, 5, caption="new", **photo("G"))
+        rig.crash()
+        rig.start(connect=False)
+        rig.connect()
+        rig.link.directory = rig.base / "downloads"
+        rig.link.files["G"] = PNG
+        rig.host.open_gate("a")
+        rig.run(20)
+        last = _stable(rig.host.prompts[-1][1], str(rig.base / "downloads"))
+        self.assertEqual(last, f"{TAG} new\n\n[attachments] <dir>\n- /photo-5.jpg")
 
     def test_unchanged(self) -> None:
         """A link preview that loaded is no edit, before and after the hand-over."""
