@@ -77,8 +77,7 @@ class Choosing:
     # --- life ---------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Take up the stored cases; the router's rows come afterwards."""
-        self._running = True
+        """Take up the stored cases; the router's rows come afterwards, and nothing ends before."""
         for chooser in self.store.all():
             case = self.cases.add(case_of(chooser, self.clock.seconds()))
             self.cases.asked(case, chooser)
@@ -86,6 +85,7 @@ class Choosing:
 
     def resume(self) -> None:
         """All unsettled rows are placed: go on with what was interrupted."""
+        self._running = True
         for case in self.cases:
             if case.asking and not case.waiting():
                 self._emptied(case)
@@ -164,9 +164,19 @@ class Choosing:
             )
         )
 
+    def placed(self, lane: Lane) -> None:
+        """A row was put into this lane; it is looked after soon."""
+        case = self.cases.get(lane.destination.key)
+        if case is not None:
+            case.lane = lane
+
     def look_after(self, lane: Lane) -> None:
         """Rows wait in this lane now."""
         case = self.cases.get(lane.destination.key)
+        if case is None:
+            # It ended while they were on their way here.
+            self.place(lane, lane.take_unpinned())
+            case = self.cases.get(lane.destination.key)
         if case is None:
             return
         case.lane = lane

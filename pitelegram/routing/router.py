@@ -205,6 +205,8 @@ class Router(Service):
         lane.put(entry)
         if destination.kind == WORKER:
             self._expect(entry.row, destination)
+        elif destination.kind == CHOOSER:
+            self._choosing.placed(lane)
         return lane
 
     def _own(self, entry: Entry, destination: Destination) -> None:

@@ -287,6 +287,22 @@ class RestartTests(ChooserCase):
         self.restart()
         self.assertEqual((self.deleted(), self.choosers.all()), ([LOST, LOST], []))
 
+    def test_others_wait_at_the_restart(self) -> None:
+        """The chosen rows turn out to be over at the start; those written later are asked about."""
+        link = self.follow("a")
+        self.accept(self.message(LOST, "one"))
+        self.choose(f"↪️ {ALPHA}")
+        self.accept(self.message(LOST, "two"))
+        self.probe.answers[ALPHA] = True
+        link.leader, link.connected = None, False
+        self.restart()
+        self.assertEqual((self.states()[0], self.states()[2]), ("settled", "held"))
+        self.assertEqual(([c.state for c in self.choosers.all()], self.deleted()), (["sent"], []))
+        link = self.follow("a")
+        self.clock.advance(20)
+        self.choose(f"↪️ {ALPHA}")
+        self.assertEqual(self.texts(link), ["two"])
+
     def test_settled_before_the_restart(self) -> None:
         """Everything chosen had settled when the leader was killed: the next one tidies up."""
         self.follow("a")
