@@ -18,6 +18,7 @@ from pitelegram.ids import ProcessBirth
 from pitelegram.kernel.deferring import deferred, sleep, spawn
 from pitelegram.kernel.keyed import KeyedLock
 from pitelegram.ownership.continuity import without_stable_keys
+from pitelegram.routing.activity import at_work
 from pitelegram.routing.claims import Claim, check_claim, check_replacement, is_rival
 from pitelegram.routing.interfaces import (
     IBindingPolicy,
@@ -330,7 +331,8 @@ class Registry:
         directory = os.path.realpath(cwd)
         binding = self._places.get(follower.binding_key)
         if binding is not None and binding.directory != directory:
-            moving = self._threads.moved(follower.binding_key, directory)
+            busy = at_work(state)
+            moving = self._threads.moved(follower.binding_key, directory, busy)
             spawn(self._log, "following a worker to another directory", moving)
 
     @deferred

@@ -300,7 +300,7 @@ class FakeThreads:
         )
         return kept.addCallback(lambda _: (title, name or None))
 
-    def moved(self, binding_key: str, directory: str) -> Deferred[None]:
+    def moved(self, binding_key: str, directory: str, busy: bool | None = None) -> Deferred[None]:
         """See L{IThreads.moved}."""
         binding = self.bindings.get(binding_key)
         assert binding is not None

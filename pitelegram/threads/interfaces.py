@@ -120,7 +120,7 @@ class IThreads(Interface):
             C{retryAfter}), C{api} or C{unavailable}, with a sentence.
         """
 
-    def moved(binding_key: str, directory: str) -> Deferred[None]:
+    def moved(binding_key: str, directory: str, busy: bool | None = None) -> Deferred[None]:
         """A worker works in another directory now: binding and title follow, the Thread stays."""
 
     def living(binding_key: str) -> Deferred[None]:

@@ -21,6 +21,7 @@ from pitelegram.store.rows import Binding
 from pitelegram.targets import TelegramTarget
 from pitelegram.threads.budget import TitleBudget
 from pitelegram.threads.classic import Classic, pair, place
+from pitelegram.threads.dwelling import Dwellings
 from pitelegram.threads.interfaces import IThreads
 from pitelegram.threads.maker import Maker
 from pitelegram.threads.mode import DISABLED, ENABLED, ThreadMode
@@ -61,8 +62,7 @@ class Threads(Service):
         self._bindings = bindings
         self._clock = clock
         self._owner_chat = owner_chat
-        self._running = running
-        self._changed = changed
+        self._dwellings = Dwellings(bindings, running, changed)
         self._observers = Observers()
         self._mode = ThreadMode(leadership, self._mode_changed)
         self._classic = Classic(bindings, leadership, self._observers, running)
@@ -263,11 +263,11 @@ class Threads(Service):
             job.cancel()
             await self._bindings.end_provision(binding_key, None)
 
-    async def _retitle_soon(self, binding_key: str) -> None:
+    async def _retitle_soon(self, binding_key: str, busy: bool | None = None) -> None:
         """At once if the budget allows it; else the titler does it."""
         try:
             if self.budget.wait_for() == 0:
-                await self.retitle(binding_key)
+                await self.retitle(binding_key, busy)
         except TelegramError as error:
             self.log.info("{error}", error=str(error))
 
@@ -295,30 +295,14 @@ class Threads(Service):
         return self._titling.title(binding_key, busy)
 
     @deferred
-    async def moved(self, binding_key: str, directory: str) -> None:
+    async def moved(self, binding_key: str, directory: str, busy: bool | None = None) -> None:
         """A worker works in another directory now; see L{IThreads.moved}."""
-        binding = self._bindings.get(binding_key)
-        if binding is None or binding.directory == directory:
-            return
-        if await self._bindings.set_directory(binding_key, binding.directory, directory):
-            await self.living(binding_key)
-            self._changed()
+        if await self._dwellings.moved(binding_key, directory):
+            spawn(self.log, "renaming a Thread", self._retitle_soon(binding_key, busy))
 
-    @deferred
-    async def living(self, binding_key: str) -> None:
-        """A binding lives: where two of a directory do, their titles show letters for good."""
-        binding = self._bindings.get(binding_key)
-        if binding is None or not binding.directory or binding.kind == "daemon":
-            return
-        live = {binding_key, *self._running()}
-        twins = [
-            each
-            for each in self._bindings.list()
-            if each.directory == binding.directory and each.binding_key in live
-        ]
-        if len(twins) > 1 and not all(each.suffixed for each in twins):
-            await self._bindings.set_suffixed([each.binding_key for each in twins])
-            self._changed()
+    def living(self, binding_key: str) -> Deferred[None]:
+        """A binding has a live worker; see L{IThreads.living}."""
+        return self._dwellings.living(binding_key)
 
     @deferred
     async def lost(self, binding_key: str, target: TelegramTarget) -> bool:

@@ -10,7 +10,7 @@ from pitelegram.kernel.deferring import deferred
 from tests.system import SystemCase
 
 
-class Names(SystemCase):
+class NamesCase(SystemCase):
     """One worker's Thread."""
 
     def title(self, thread: int) -> str:
@@ -27,6 +27,16 @@ class Names(SystemCase):
         """The worker's public name of its Thread, letter and key."""
         (worker,) = (w for w in (await self.system.status())["workers"] if w["name"] == "alpha")
         return worker["thread_name"], worker["slot"], worker["meta"]["stable_key"]
+
+    @deferred
+    async def is_another(self, before: int) -> bool:
+        """Whether another process of the worker is ready."""
+        worker = await self.private("alpha")
+        return bool(worker["state"] == "running" and worker["pid"] != before)
+
+
+class Names(NamesCase):
+    """Named, and closed by the user."""
 
     @deferred
     async def test_name(self) -> None:
@@ -59,12 +69,6 @@ class Names(SystemCase):
         await self.titled(thread, "A")
 
     @deferred
-    async def is_another(self, before: int) -> bool:
-        """Whether another process of the worker is ready."""
-        worker = await self.private("alpha")
-        return bool(worker["state"] == "running" and worker["pid"] != before)
-
-    @deferred
     async def test_closed(self) -> None:
         """An answer for a closed Thread waits through a restart, and comes once it is open."""
         (thread,) = await self.start("alpha")
@@ -90,6 +94,12 @@ class Names(SystemCase):
         items = (await self.system.cli("outbox", "inspect", "--json")).json()["items"]
         return [item["reason"] for item in items] == ["topic-closed"]
 
+
+class Projects(NamesCase):
+    """Titles of directories."""
+
+    profile = {"threadDisplayMode": "directory-snake"}
+
     @deferred
     async def test_another_project(self) -> None:
         """A session of another project takes the title along; Thread, letter and key stay."""
@@ -100,8 +110,6 @@ class Names(SystemCase):
         await self.asked("two", await self.system.thread_of("beta-site"))
         second = next(w["session_file"] for w in await self.listed() if w["name"] == "beta-site")
         await self.worker("stop", "beta-site")
-        self.system.write_settings(threadDisplayMode="directory-snake")
-        await self.titled(thread, "alpha")
         for file, title in ((second, "beta_site"), (first, "alpha")):
             await self.worker("switch-session", "alpha", self.reference(file))
             await self.titled(thread, title)

@@ -403,16 +403,17 @@ class DirectoryTests(ThreadsCase):
         row = self.at("spec-1", "/x/app", "managed")
         place = self.target()
         self.successResultOf(self.threads.moved("spec-1", "/y/site"))
-        self.assertTrue(self.successResultOf(self.threads.retitle("spec-1")))
         now = self.bindings.get("spec-1")
         self.assertEqual((now.title, now.directory), ("site", "/y/site"))
         self.assertEqual((now.slot, now.thread_name), (row.slot, row.thread_name))
         self.successResultOf(self.threads.moved("spec-1", "/x/app"))
-        self.assertTrue(self.successResultOf(self.threads.retitle("spec-1")))
         now = self.bindings.get("spec-1")
         self.assertEqual((now.title, now.target), ("app", place))
         self.assertEqual(len(self.made()), 1)
         self.successResultOf(self.threads.moved("nobody", "/z"))
+        self.threads.budget.pause()
+        self.successResultOf(self.threads.moved("spec-1", "/y/site", True))
+        self.assertEqual(self.bindings.get("spec-1").title, "app")
 
     def test_moved_into_company(self) -> None:
         """Who comes into another's directory makes both show their letters."""
