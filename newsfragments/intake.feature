@@ -1,0 +1,1 @@
+Everything that can be sent in a Thread reaches Pi: files and pictures, albums, pasted texts, forwards with their comments, replies, locations, polls and the rest; an edit corrects a prompt that still waits.
