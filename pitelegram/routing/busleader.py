@@ -208,7 +208,11 @@ class BusLeader:
         """Find out whether the follower's own Thread is lost; a new one is told to it."""
         wanted = params.get("message_thread_id")
         own = target is not None and wanted is not None and wanted == target.thread_id
-        if own and self.loss is not None:
+        if own:
+            self._examine(binding_key)
+
+    def _examine(self, binding_key: str) -> None:
+        if self.loss is not None:
             spawn(self._log, "examining a lost Thread", self.loss.examine(binding_key))
 
     async def _remember(
@@ -282,9 +286,15 @@ class BusLeader:
         """See L{IBusLeader.rename_thread}."""
         follower = self._capable(link, RENAME)
         place = TelegramTarget.from_json(target)
-        title, manual = await self.threads.rename(
-            follower.binding_key, place, name, at_work(follower.state)
-        )
+        key = follower.binding_key
+        try:
+            title, manual = await self.threads.rename(key, place, name, at_work(follower.state))
+        except Refusal as refusal:
+            found = refusal.fields
+            if says_no_thread(found.get("errorCode"), found.get("description")):
+                self._examine(key)
+                raise Refusal("unavailable", "Telegram does not find this Thread") from None
+            raise
         return {"displayTitle": title, "manualName": manual}
 
     @deferred

@@ -145,6 +145,24 @@ class NameTests(WireCase):
         self.assertEqual(self.title(target), "A")
 
     @deferred
+    async def test_lost_thread(self) -> None:
+        """A Thread that Telegram does not find any more is looked for, and a new one made."""
+        peer, target = await self.peer(RENAME)
+        del self.api.topics[target.chat_id, target.thread_id]
+        gone = Refused("editForumTopic", 400, "Bad Request: TOPIC_ID_INVALID")
+        self.api.script("editForumTopic", gone, gone)
+        answer = await self.blocking(peer.rename, target.as_json(), "x")
+        self.assertEqual(answer["error"]["code"], "unavailable")
+        key = peer.registration["bindingKey"]
+        new = await self.world.until(
+            lambda: (
+                (self.leader.bindings.get(key).target not in (None, target))
+                and self.leader.bindings.get(key).target
+            )
+        )
+        self.assertEqual((self.title(new), self.leader.bindings.get(key).manual_name), ("A", None))
+
+    @deferred
     async def test_stale_generation(self) -> None:
         """A generation that is not the current one is no follower."""
         peer, target = await self.peer(RENAME)
