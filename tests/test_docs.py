@@ -42,6 +42,21 @@ class DocumentationTests(SynchronousTestCase):
             numbers.update(range(int(first), int(last or first) + 1))
         self.assertEqual(numbers, {*range(1, 57), *range(93, 105)})
 
+    def test_known_faults_of_bridges(self):
+        """Each section has its numbers; each fault names a test, or says why it cannot occur."""
+        page = (DOCS / "known-faults-bridge.md").read_text("utf-8")
+        expected = {"14.4": range(88, 110), "14.5": range(110, 142), "14.8": range(199, 221)}
+        sections = re.findall(r"^## (14\.\d) .*\n((?:(?!## ).*\n)*)", page, re.MULTILINE)
+        self.assertIn("14.5", dict(sections))
+        for name, text in sections:
+            numbers: list[int] = []
+            for first, last, here in re.findall(
+                r"^\| (\d+)(?:–(\d+))?\. [^|]+\|(.*)\|$", text, re.MULTILINE
+            ):
+                numbers += range(int(first), int(last or first) + 1)
+                self.assertGreater(len(here.strip()), 20, first)
+            self.assertEqual(numbers, list(expected[name]), name)
+
     def test_links(self):
         """Every link to a page or picture of ours leads somewhere."""
         for page in sorted(DOCS.rglob("*.md")):

@@ -217,7 +217,7 @@ class Lives(RuleBasedStateMachine):
         self.send(True)
         self.send(False)
 
-    @rule(gated=st.booleans())
+    @rule(gated=st.sampled_from([True, True, False]))
     def send(self, gated: bool) -> None:
         """A message."""
         number = next(self.numbers)
@@ -261,12 +261,14 @@ class Lives(RuleBasedStateMachine):
             body[name] = [{"type": "emoji", "emoji": each} for each in sorted(emojis)]
         self.rig.forward("message_reaction", body)
 
-    @rule(position=st.integers(0, 9), lane=st.sampled_from(["priority", "normal"]))
-    def move(self, position: int, lane: str) -> None:
+    @rule(position=st.integers(0, 9))
+    def move(self, position: int) -> None:
         """A button of the queue's menu."""
         view = self.rig.parts.queue.view()
         if view:
-            self.rig.parts.queue.move(view[position % len(view)].seq, lane)
+            item = view[position % len(view)]
+            lane = "priority" if item.lane == "normal" else "normal"
+            self.rig.parts.queue.move(item.seq, lane)
             self.rig.run(0.05)
 
     @rule(position=st.integers(0, 9), skip=st.booleans())
@@ -313,11 +315,11 @@ class Lives(RuleBasedStateMachine):
 
     @rule()
     def settle(self) -> None:
-        """Every gate that a run may be at is opened."""
-        for number in range(1, 60):
-            self.pi.open_gate(f"g{number}")
+        """The run that waits at its gate goes on."""
+        for name in list(self.pi._gates):
+            self.pi.open_gate(name)
+            del self.pi._gates[name]
         self.rig.run(0.1)
-        self.pi._gates.clear()
 
     @rule()
     def refuse(self) -> None:
@@ -326,7 +328,7 @@ class Lives(RuleBasedStateMachine):
             self.pi.refusals.append(PiRefused("Cannot submit a prompt while compaction is …"))
             TOTAL["refusals"] += 1
 
-    @rule(begins=st.booleans())
+    @rule(begins=st.sampled_from([True, True, False]))
     def compact(self, begins: bool) -> None:
         """Pi compacts its context, or is done with that."""
         self.pi._change(isCompacting=begins)

@@ -148,6 +148,15 @@ class Compacting(RigCase):
         rig.run(70)
         self.assertEqual(rig.prompts(), ["one"])
 
+    def test_no_typing(self) -> None:
+        """Only runs are shown as typing: a compaction by itself starts none that could stay."""
+        rig = self.started()
+        rig.host._change(isCompacting=True)
+        rig.run(10)
+        rig.host._change(isCompacting=False)
+        rig.run(10)
+        self.assertNotIn("sendChatAction", [name for name, _, _ in rig.link.api_calls])
+
     def test_stop_leaves_no_timer(self) -> None:
         """A worker that ends is not called by a compaction's timer."""
         rig = self.started()

@@ -193,6 +193,82 @@ class Queueing(RigCase):
         rig.run(20)
         self.assertEqual(rig.link.texts, ["You said: one", "You said: two"])
 
+    def test_retried_error_keeps_the_turn(self) -> None:
+        """An error that Pi retries is no end: one outcome, after the retry."""
+        rig = self.started()
+        rig.message("[[gate a]]")
+        rig.message("two", 2)
+        rig.host._tell(
+            "assistant_message", {"text": "", "stopReason": "error", "errorMessage": "429"}
+        )
+        rig.run(10)
+        self.assertEqual((rig.prompts(), rig.link.texts), (["[[gate a]]"], []))
+        rig.host.open_gate("a")
+        rig.run()
+        self.assertEqual(rig.link.texts, ["After the gate a.", "You said: two"])
+
+    def test_error_without_a_retry(self) -> None:
+        """It is told once, and the queue goes on."""
+        rig = self.started()
+        real = rig.host._assistant
+        rig.host._assistant = lambda text, reason: rig.host._tell(
+            "assistant_message", {"text": "", "stopReason": "error", "errorMessage": "no credit"}
+        )
+        rig.message("one")
+        rig.host._assistant = real
+        rig.message("two", 2)
+        rig.run()
+        self.assertEqual(rig.link.texts, ["⚠️ no credit", "You said: two"])
+
+    def test_queue_without_a_leader(self) -> None:
+        """What waits is counted and shown though nobody receives updates now."""
+        rig = self.started()
+        rig.message("[[gate a]]")
+        rig.message("two", 2)
+        rig.service._bus.lose()
+        self.assertEqual(rig.parts.report.state()["queued"], 1)
+        self.assertEqual([item.position for item in rig.parts.queue.view()], [1])
+
+    def test_view(self) -> None:
+        """It shows the order of the turns, with a few words of each."""
+        rig = self.started()
+        rig.message("[[gate a]]")
+        rig.parts.queue.hands._steering_refused = True
+        for number, text in enumerate(("one", "two", "three"), 2):
+            rig.message(text, number)
+        queue = rig.parts.queue
+        self.assertTrue(self.successResultOf(queue.move(queue.view()[2].seq, "priority")))
+        self.assertFalse(self.successResultOf(queue.move(999, "priority")))
+        self.assertFalse(self.successResultOf(queue.move(queue.view()[0].seq, "control")))
+        self.assertFalse(self.successResultOf(queue.mark(999, True)))
+        shown = [(each.position, each.summary, each.lane) for each in queue.view()]
+        expected = [(1, "three", "priority"), (2, "one", "normal"), (3, "two", "normal")]
+        self.assertEqual(shown, expected)
+        rig.host.open_gate("a")
+        rig.run(1)
+        self.assertEqual(rig.prompts()[1:], ["three", "one", "two"])
+
+    def test_changed_while_it_is_handed(self) -> None:
+        """A mark that was written before the hand-over still counts: Pi does not get the prompt."""
+        rig = self.started()
+        rig.parts.queue.close()
+        rig.message("one")
+        rig.message("two", 2)
+        first, _ = rig.inbox.rows("held")
+        real = rig.inbox.hand
+
+        def hand(seq: int, *arguments: object) -> object:
+            if seq == first.seq and not first_marked:
+                first_marked.append(rig.inbox.mark(seq, True))
+            return real(seq, *arguments)
+
+        first_marked: list[object] = []
+        rig.parts.queue.hands._inbox = Replaced(rig.inbox, hand=hand)
+        rig.parts.queue.open()
+        rig.run(1)
+        self.assertEqual(rig.prompts(), ["two"])
+        self.assertEqual(rig.states(), {"settled": 1, "skipped": 1})
+
 
 class Replaced:
     """An inbox with one method replaced."""

@@ -1,0 +1,1 @@
+What you send while Pi works waits in a queue that you can order: 👍 on a message puts it first, 👎 has it skipped, /next goes on with it, /continue lets Pi go on before it; /abort keeps the queue, /stop clears it, and both answer within a second even when Pi hangs.
