@@ -69,8 +69,8 @@ def _directories(home: Path) -> list[Path]:
         return []
 
 
-def session_words(path: Path) -> str:
-    """Return a session's name, else what the user said first; empty when neither is found."""
+def session_words(path: Path) -> tuple[str, str]:
+    """Return a session's name and what the user said first; what is not found is empty."""
     try:
         with open(path, "rb") as file:
             head = file.read(_PART)
@@ -80,14 +80,14 @@ def session_words(path: Path) -> str:
                 file.seek(max(_PART, size - _PART))
                 tail = file.read(_PART)
     except OSError:
-        return ""
+        return "", ""
     name = words = ""
     for line in (*head.split(b"\n"), *tail.split(b"\n")):
         if b'"session_info"' in line:
             name = _name(line) or name
         elif not words and b'"role":"user"' in line:
             words = _said(line)
-    return name or words
+    return name, words
 
 
 def _name(line: bytes) -> str:

@@ -41,9 +41,11 @@ class SessionBook:
         return None
 
     def _view(self, file: SessionFile, current: str | None, words: bool = True) -> SessionView:
+        name, said = session_words(file.path) if words else ("", "")
         return SessionView(
             file=os.path.relpath(file.path, self._home),
-            words=session_words(file.path) if words else "",
+            name=name,
+            words=said,
             seconds=max(0.0, self._now() - file.modified),
             current=os.path.realpath(file.path) == current,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import attrs
@@ -28,18 +29,23 @@ SWITCHED = "Switched."
 NEW = "🆕 Pi is in a new session."
 KEPT = "Nothing was changed."
 
+_TAG = re.compile(r"\A\[telegram[^\]\n]*\]\s*")
+"""What stands before a prompt that came from here."""
+
 
 @attrs.frozen(kw_only=True)
 class SessionView:
     """One session.
 
     @ivar file: its file's name, which is what buttons stand for.
-    @ivar words: its name, or what was first said in it.
+    @ivar name: as Pi has it, if it has one.
+    @ivar words: what was first said in it.
     @ivar seconds: how long ago it was used.
     """
 
     file: str
     words: str
+    name: str = ""
     seconds: float
     current: bool = False
 
@@ -106,4 +112,5 @@ def age(seconds: float) -> str:
 
 
 def _words(session: SessionView) -> str:
-    return " ".join(session.words.split()) or "(empty)"
+    said = " ".join(_TAG.sub("", session.words).split())
+    return ": ".join(part for part in (session.name.strip(), said) if part) or "(empty)"
