@@ -18,6 +18,7 @@ from pitelegram.ground import Ground
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.kernel.services import AsyncMultiService
 from pitelegram.leader import making
+from pitelegram.leader.mycommands import MyCommands
 from pitelegram.leader.stores import Stores
 from pitelegram.panel.interfaces import IStatusSource
 from pitelegram.routing.activity import at_work
@@ -78,6 +79,7 @@ class LeaderService(AsyncMultiService):
             Titler(reactor, self.threads, self.threads.budget, self._busy),
             Downloads(reactor, ground.paths.downloads, reactor.seconds),
             self.retention,
+            MyCommands(reactor, ground.random, ground.api, self.leadership, ground.bot_id),
         ):
             self.addService(service)
 

@@ -53,6 +53,17 @@ class Root(MenuCase):
         self.assertTrue(all(PLACE.items() <= edit.items() for edit in edits))
         self.assertEqual(self.toasts(), [""] * 10)
 
+    def test_pi_that_tells_nothing(self) -> None:
+        """The menu comes without what Pi does not tell."""
+        rig = self.begin()
+        for name in ("get_commands", "get_session_stats"):
+            rig.host.results[name] = PiRefused("no")
+        rig.message("/start")
+        text = self.shown()["text"]
+        self.assertIn("Status: idle", text)
+        self.assertNotIn("🧩", text)
+        self.assertNotIn("Usage", text)
+
     def test_no_leader(self) -> None:
         """A menu that cannot be sent now comes as soon as it can, with its buttons."""
         rig = self.begin()
