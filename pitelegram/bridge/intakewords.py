@@ -36,6 +36,11 @@ def file_given_up(name: str, seconds: float) -> str:
     return f"{name}: it could not be fetched within {seconds / 60:.0f} minutes"
 
 
+def file_failed(name: str) -> str:
+    """Return what is said of a file that an error of this program cost."""
+    return f"{name}: it could not be stored here; the worker's log has the reason"
+
+
 def not_fetched(lines: list[str]) -> str:
     """Return the notice about files that Pi did not get."""
     listed = "\n".join(f"- {line}" for line in lines)

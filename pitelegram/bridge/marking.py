@@ -46,7 +46,9 @@ _LINE_END = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 _UNSEEN = r"\s\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
 _WORDS = "|".join(word.replace(" ", r"[\s_-]*") for word in TAGS)
 _FORGED = re.compile(
-    rf"(\A|[{_LINE_END}])([{_UNSEEN}]*)(?=[\[［【][{_UNSEEN}]*(?:{_WORDS})[{_UNSEEN}]*[\]|:］｜：】])",
+    # Blanks that are no line ends: many empty lines must not cost the square of their number.
+    rf"(\A|[{_LINE_END}])((?:(?![{_LINE_END}])[{_UNSEEN}])*)"
+    rf"(?=[\[［【][{_UNSEEN}]*(?:{_WORDS})[{_UNSEEN}]*[\]|:］｜：】])",
     re.IGNORECASE,
 )
 

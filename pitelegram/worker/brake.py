@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import attrs
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
 from pitelegram.kernel.deferring import deferred, sleep
@@ -37,6 +38,7 @@ class Brake:
 
     @param up: whether Pi can be talked to.
     @param cancel_dialogs: answers Pi's open dialogs as cancelled: they block prompts and aborts.
+    @param drop_groups: skips what is still being made into prompts (L{IGatherer.drop}).
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Brake:
         host: IPiHost,
         up: Callable[[], bool],
         cancel_dialogs: Callable[[], None],
+        drop_groups: Callable[[int | None], Deferred[int]],
     ) -> None:
         self._clock = clock
         self._inbox = inbox
@@ -54,6 +57,7 @@ class Brake:
         self._host = host
         self._up = up
         self._cancel_dialogs = cancel_dialogs
+        self._drop_groups = drop_groups
 
     @property
     def up(self) -> bool:
@@ -103,8 +107,8 @@ class Brake:
 
     @deferred
     async def clear_all(self) -> int:
-        """Drop held prompts and those in Pi's own queue; fires with how many."""
-        dropped = await self.clear()
+        """Drop gathered and held prompts and those in Pi's own queue; fires with how many."""
+        dropped = await self._drop_groups(None) + await self.clear()
         if self._up():
             returned = await self._queue.give_back(
                 _texts(await self._host.clear_queue()), kick=False

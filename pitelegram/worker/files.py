@@ -10,9 +10,10 @@ from random import Random
 from typing import Any
 
 import attrs
-from twisted.internet.defer import Deferred, DeferredSemaphore, TimeoutError
+from twisted.internet.defer import CancelledError, Deferred, DeferredSemaphore, TimeoutError
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from pitelegram.bridge import intakewords as words
 from pitelegram.bridge.filerefs import FileRef
@@ -80,9 +81,16 @@ class Files:
             self._known[ref.unique_id] = now, shared
             self._forget_old()
             running = Deferred.fromCoroutine(self._fetch(ref, shared))
+            running.addErrback(self._broken, ref, shared)
             self._running.add(running)
             running.addBoth(lambda _: self._running.discard(running))
         return self._as_named(ref, shared)
+
+    def _broken(self, failure: Failure, ref: FileRef, shared: OneShot[FileItem | Missing]) -> None:
+        """An error of ours costs the file, not the prompt."""
+        if not failure.check(CancelledError):
+            self._log.failure("a download failed", failure)
+            shared.fire(Missing(words.file_failed(ref.name)))
 
     @deferred
     async def _as_named(

@@ -102,7 +102,10 @@ class Gatherer:
         self._windows.arrived(place, piece)
 
     def begin(self) -> None:
-        """Take every admitted message that a former process left."""
+        """Take every admitted message that a former process left, and what it did not correct."""
+        for held in self._inbox.rows("held"):
+            if (held.content or {}).get(STALE):
+                self._rebuild(held)
         rows = [row for row in self._inbox.rows("admitted") if row.lane != CONTROL]
         for row in rows:
             self.expect((row.chat_id, row.thread_id))

@@ -200,7 +200,9 @@ class WorkerParts:
             lambda: self.registration.target,
             self.changed,
         )
-        self.brake = Brake(clock, inbox, queue, host, self.up, self.dialogs.cancel)
+        self.brake = Brake(
+            clock, inbox, queue, host, self.up, self.dialogs.cancel, self.gatherer.drop
+        )
         self.halting = Halting(clock, self.brake, queue, self.settler, self.gatherer.drop)
         self.ladder = Ladder(clock, queue, self.brake, host, self.up, self.idle, self.changed)
         self.report = Report(

@@ -60,5 +60,10 @@ def _read(path: str, size: int) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (OSError, ValueError):
         return b""
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read(size) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return b""
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(size)
+    finally:
+        os.close(descriptor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 from twisted.internet.task import Clock
@@ -328,3 +329,28 @@ class EndTests(GroupingCase):
 
 def _fields(piece: Piece) -> dict[str, Any]:
     return {name: getattr(piece, name) for name in Piece.__slots__ if not name.startswith("__")}
+
+
+class RandomTests(GroupingCase):
+    """Anything in any order."""
+
+    def test_each_leaves_once(self) -> None:
+        """Whatever comes when: every piece leaves in exactly one group, and no timer is left."""
+        chance = Random(11)
+        for _ in range(300):
+            self.setUp()
+            self.may_rejoin = False
+            reply = {"reply_to_message": {"from": {"first_name": "A"}, "text": "x"}}
+            kinds = [text(), text("a" * 4000), forward(), album("A"), album("B"), text(**reply)]
+            kinds += [forward(**album("C")), {"photo": [{"file_id": "F"}]}]
+            for _ in range(chance.randrange(1, 12)):
+                batch = [chance.choice(kinds) for _ in range(chance.randrange(1, 5))]
+                self.come(*batch, place=chance.choice([(1, 1), (1, 2)]))
+                self.clock.advance(chance.choice([0, 0, 0.1, 0.4, 1.0, 1.3]))
+                if chance.random() < 0.1:
+                    self.windows.flush(chance.randrange(1, self.ids + 1))
+            self.clock.advance(2)
+            self.still()
+            left = [number for group in self.groups for number in group]
+            self.assertEqual(sorted(left), list(range(1, self.ids + 1)))
+            self.assertTrue(all(group == sorted(group) for group in self.groups))

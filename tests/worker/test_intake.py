@@ -378,6 +378,14 @@ class GroupTests(IntakeCase):
         self.assertEqual(len(rig.inbox.rows("skipped")), 2)
         self.assertEqual(rig.parts.gatherer.earliest(), None)
 
+    def test_cleared_by_the_control_socket(self) -> None:
+        """clear_queue takes what is gathered along with what is held."""
+        rig = self.begun()
+        rig.message("held", 4)
+        rig.message(None, 5, media_group_id="A", **photo())
+        dropped = self.successResultOf(rig.parts.brake.clear_all())
+        self.assertEqual((dropped, len(rig.inbox.rows("skipped"))), (2, 2))
+
     def test_crash_while_it_gathers(self) -> None:
         """Rows stay admitted; the next process makes the same prompt of them."""
         rig = self.begun()
