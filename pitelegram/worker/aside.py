@@ -40,16 +40,23 @@ class Aside:
         self._commit = commit
         self._failed = failed
         self._done = done
-        self._rows: set[int] = set()
+        self._rows: dict[int, bool] = {}
         self._lanes: dict[str, DeferredLock] = {}
 
     def has(self, seq: int) -> bool:
         """Whether a row's order is being done, or waits for its turn."""
         return seq in self._rows
 
-    def begin(self, row: InboxRow, work: Work, lane: str = "") -> None:
-        """Do it when those before it in its lane are done."""
-        self._rows.add(row.seq)
+    def earliest(self) -> int | None:
+        """Return the first row that prompts behind it have to wait for, None when there is none."""
+        return min((seq for seq, first in self._rows.items() if first), default=None)
+
+    def begin(self, row: InboxRow, work: Work, lane: str = "", first: bool = False) -> None:
+        """Do it when those before it in its lane are done.
+
+        @param first: it changes what prompts behind it mean, or becomes one of them.
+        """
+        self._rows[row.seq] = first
         spawn(self._log, "an order", self._run(row, work, lane))
 
     async def _run(self, row: InboxRow, work: Work, lane: str) -> None:
@@ -61,7 +68,7 @@ class Aside:
             lock.release()
         # One that cannot be settled stays ours: done again now, it would be so for ever.
         await self._commit(row, answers)
-        self._rows.discard(row.seq)
+        del self._rows[row.seq]
         self._done()
 
     async def _outcome(self, row: InboxRow, work: Work) -> Answers:

@@ -77,6 +77,12 @@ class Commands:
             return await known(row, command.argument)
         return await self._template(row, command)
 
+    def comes_first(self, command: Command) -> bool:
+        """Whether prompts behind a command wait for it: it changes Pi, or becomes a prompt."""
+        if command.name in ("model", "thinking"):
+            return bool(command.argument)
+        return command.name == "new" or command.name not in self._known
+
     def failed(self, row: InboxRow, why: str) -> Answers:
         """Return what is told of a command that was not done."""
         return _told(row, f"{FAILED} {why}".strip())

@@ -90,7 +90,7 @@ class Orders:
         self._editing = editing
         self._commands = commands
         self._menus = menus
-        self._slow = Aside(self._commit, commands.failed, self.kick)
+        self._slow = Aside(self._commit, commands.failed, self._done)
         self._working: Deferred[Any] | None = None
 
     def kick(self) -> None:
@@ -99,6 +99,15 @@ class Orders:
             working = spawn(self._log, "doing what was asked", self._work())
             if not working.called:
                 self._working = working
+
+    def earliest(self) -> int | None:
+        """Return the first order that prompts behind it have to wait for, None when there is none."""
+        return self._slow.earliest()
+
+    def _done(self) -> None:
+        """An order beside the others is over; what waited for it may go."""
+        self.kick()
+        self._queue.kick()
 
     def placed(self) -> None:
         """There is a link, or another Thread."""
@@ -142,7 +151,8 @@ class Orders:
     def _is_slow(self, row: InboxRow, asked: Asked) -> bool:
         """Whether it is begun beside the others, since it asks Pi or shows a menu."""
         if isinstance(asked, Command) and asked.name not in AT_ONCE:
-            self._slow.begin(row, lambda: self._commands.do(row, asked))
+            first = self._commands.comes_first(asked)
+            self._slow.begin(row, lambda: self._commands.do(row, asked), first=first)
         elif isinstance(asked, Press) and belongs(asked.data):
             self._slow.begin(
                 row, lambda: self._menus.press(row, asked), self._menus.lane(asked.data)

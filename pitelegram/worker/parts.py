@@ -124,7 +124,7 @@ class WorkerParts:
             self._mark,
             mint,
             self.changed,
-            gathering=lambda: self.gatherer.earliest(),
+            gathering=self._first_unfinished,
             pictures=Pictures(in_thread),
             ready=lambda row: self.gatherer.ready(row),
         )
@@ -304,6 +304,11 @@ class WorkerParts:
         self.commands = Commands(
             inbox, facts, queue, self.changes, self.menus, shower, self.naming.offered
         )
+
+    def _first_unfinished(self) -> int | None:
+        """Return the first row that normal prompts behind it have to wait for."""
+        found = (self.gatherer.earliest(), self.orders.earliest())
+        return min((seq for seq in found if seq is not None), default=None)
 
     def _reopen(self) -> None:
         """Let the queue hand prompts, unless this worker is ending."""

@@ -9,7 +9,9 @@ from twisted.internet.defer import Deferred
 from pitelegram.bridge import labels
 from pitelegram.bridge.menus import compact, sessions, thinking
 from pitelegram.errors import PiRefused
+from pitelegram.kernel.deferring import sleep
 from pitelegram.testing.pihost import FakePiHost
+from pitelegram.testing.worker import CHAT
 from tests.worker.menusupport import MenuCase
 
 LISTED = {
@@ -102,6 +104,64 @@ class Changing(MenuCase):
         self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
         rig.message("/settings")
         self.assertEqual(self.shown()["text"], "⚙️ Settings:")
+
+
+class InTurn(MenuCase):
+    """Commands that change Pi, and the prompts behind them."""
+
+    def admit(self, *texts: str) -> None:
+        """All arrive before anything else happens, as after a time without a connection."""
+        for text in texts:
+            number = next(self.rig.updates)
+            body = {"message_id": number, "chat": {"id": CHAT}, "text": text}
+            self.rig.parts.follower.admit(f"d{number}", number, "message", {"message": body})
+        self.rig.run(1)
+
+    def test_prompts_wait(self) -> None:
+        """What comes behind a template, a model or a new session comes behind it to Pi too."""
+        rig = self.begin()
+        rig.host.results["get_commands"] = LISTED
+        said: list[str] = []
+        real_command, real_prompt = rig.host.command, rig.host.prompt
+
+        async def later(name: str, arguments: Any) -> Any:
+            await sleep(rig.clock, 0.2)
+            said.append(name)
+            return await real_command(name, **arguments)
+
+        def command(name: str, /, **arguments: Any) -> Any:
+            return Deferred.fromCoroutine(later(name, arguments))
+
+        def prompt(rpc_id: str, message: str, lane: str, images: Any = ()) -> Any:
+            said.append(message.partition("] ")[2] or message)
+            return real_prompt(rpc_id, message, lane, images)
+
+        rig.host.command, rig.host.prompt = command, prompt
+        self.admit("/fix_it", "/model other<b>", "one")
+        rig.run(3)
+        self.admit("/new", "two")
+        rig.run(3)
+        self.assertEqual(
+            said,
+            [
+                "get_commands",
+                "/fix-it",
+                "get_available_models",
+                "set_model",
+                "one",
+                "new_session",
+                "two",
+            ],
+        )
+
+    def test_menus_hold_nothing_up(self) -> None:
+        """A menu that hangs on its way keeps no prompt waiting."""
+        rig = self.begin()
+        hanging: Deferred[Any] = Deferred()
+        rig.link.api_results = [hanging]
+        rig.message("/settings", 1)
+        rig.message("hello", 2)
+        self.assertEqual(rig.prompts(), ["hello"])
 
 
 class Templates(MenuCase):
