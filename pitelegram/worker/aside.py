@@ -66,6 +66,8 @@ class Aside:
             answers = await self._outcome(row, work)
         finally:
             lock.release()
+            if not lock.locked and self._lanes.get(lane) is lock:
+                del self._lanes[lane]
         # One that cannot be settled stays ours: done again now, it would be so for ever.
         await self._commit(row, answers)
         del self._rows[row.seq]

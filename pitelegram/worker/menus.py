@@ -86,6 +86,7 @@ class Menus:
         self._calls = calls
         self._view = view
         self._with_name = with_name
+        self._answered: tuple[int | None, str] = None, ""
         self._families: dict[str, Callable[[InboxRow, Pressed], Awaitable[Outcome]]] = {
             "compact": self._compact,
             "menu": self._menu,
@@ -132,7 +133,7 @@ class Menus:
 
     def sessions(self, page: int = 0) -> Screen:
         """Return the list of sessions."""
-        return sessions.session_list(self._book.list(), page)
+        return sessions.session_list(self._book.list(), page, self._book.current_key())
 
     def settings(self) -> Screen:
         """Return the settings."""
@@ -146,13 +147,14 @@ class Menus:
 
     def new_question(self) -> Screen:
         """Return the confirmation of a new session."""
-        return sessions.new_question(self._changes.working(), self._changes.waiting())
+        key = self._book.current_key()
+        return sessions.new_question(self._changes.working(), self._changes.waiting(), key)
 
     # --- presses -------------------------------------------------------------------------------
 
-    def lane(self, data: str) -> str:
+    def lane(self, row: InboxRow, data: str) -> str:
         """Return the lane of a press: one that takes minutes keeps no other waiting."""
-        return "compact" if data.startswith("compact:confirm") else ""
+        return f"compact-{row.seq}" if data.startswith("compact:confirm") else ""
 
     async def press(self, row: InboxRow, press: Press) -> Answers:
         """Do what a button asks, answer the press and change its message."""
@@ -293,6 +295,10 @@ class Menus:
         if pressed.verb not in ("open", "confirm"):
             return Outcome(EXPIRED)
         await self._facts.ready()
+        begun = self._inbox.ledger(_request(row)) is not None
+        if pressed.word() != self._book.current_key() and not begun:
+            # Its session was left meanwhile, perhaps by this very button.
+            return Outcome(EXPIRED)
         if pressed.verb == "confirm":
             await self._changes.renew(_request(row))
         elif self._changes.has_work():
@@ -310,15 +316,22 @@ class Menus:
 
     async def _confirm_compaction(self, row: InboxRow, press: Press, pressed: Pressed) -> Answers:
         """Say that it began, compact, and return what is told at its end."""
-        instructions = self._instructions(pressed.number())
+        seq, request_id = pressed.number(), _request(row)
         toast = EXPIRED
-        if instructions is not None:
-            toast = await self._obstacle(_request(row))
+        if self._instructions(seq, request_id) is not None:
+            toast = await self._obstacle(request_id)
+        # Asked again, since another press may have come while Pi was waited for.
+        instructions = self._instructions(seq, request_id)
+        if instructions is None:
+            toast = EXPIRED
         self._calls.answer_callback(press.callback_id, shorten(toast, TOAST))
         if toast or instructions is None:
             return []
+        self._answered = seq, request_id
+        kept = {"seq": seq, "instructions": instructions, "by": request_id}
+        await self._inbox.set_meta(_INSTRUCTIONS, dumps(kept).decode())
         self._shower.edit(row.chat_id, row.message_id, Screen(Text().plain(compact.STARTED)))
-        words = await self._changes.compact(_request(row), instructions)
+        words = await self._changes.compact(request_id, instructions)
         return notice(f"reply-{short_id(row.delivery_id)}", words, row.admitted_ms)
 
     async def _obstacle(self, request_id: str) -> str:
@@ -331,11 +344,14 @@ class Menus:
             return FAILED + str(error)
         return compact.BUSY if self._changes.has_work() else ""
 
-    def _instructions(self, seq: int | None) -> str | None:
-        """Return the instructions of a question, None when another was asked since."""
+    def _instructions(self, seq: int | None, request_id: str) -> str | None:
+        """Return the instructions of a question; None when it was answered, or asked anew since."""
         text = self._inbox.get_meta(_INSTRUCTIONS)
-        kept: Any = loads(text) if text is not None else {}
-        return str(kept["instructions"]) if seq is not None and kept.get("seq") == seq else None
+        kept: dict[str, Any] = loads(text) if text is not None else {}
+        by = self._answered[1] if self._answered[0] == seq else kept.get("by", request_id)
+        if seq is None or kept.get("seq") != seq or by != request_id:
+            return None
+        return str(kept["instructions"])
 
 
 def _request(row: InboxRow) -> str:

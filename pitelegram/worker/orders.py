@@ -155,7 +155,7 @@ class Orders:
             self._slow.begin(row, lambda: self._commands.do(row, asked), first=first)
         elif isinstance(asked, Press) and belongs(asked.data):
             self._slow.begin(
-                row, lambda: self._menus.press(row, asked), self._menus.lane(asked.data)
+                row, lambda: self._menus.press(row, asked), self._menus.lane(row, asked.data)
             )
         else:
             return False

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import attrs
 
+from pitelegram.bridge.menus.data import key_of
 from pitelegram.bridge.menus.sessions import SessionView, by_key
 from pitelegram.pi.sessionlist import SessionFile, session_words, sessions_of
 
@@ -26,6 +27,11 @@ class SessionBook:
     _directory: str
     _current: Callable[[], str | None]
     _now: Callable[[], float]
+
+    def current_key(self) -> str:
+        """Return what stands for the session that Pi is in, empty while it is not known."""
+        current = self._current()
+        return "" if current is None else key_of(current)
 
     def list(self) -> list[SessionView]:
         """Return the sessions, the newest first."""

@@ -404,16 +404,24 @@ class SessionMenus(MenuCase):
     def test_new(self) -> None:
         """At once while there is nothing to do, after a question else; what waits goes along."""
         rig = self.begin()
-        self.press("newsession:open")
+        rig.message("/sessions")
+        first = self.button("🆕 New session")
+        self.press(first)
         self.assertEqual(self.shown()["text"], sessions.NEW)
+        self.press(first)
+        self.assertEqual(self.toasts()[-1], EXPIRED)
         rig.message("[[gate a]]")
         rig.message("held")
-        self.press("newsession:open")
+        rig.message("/sessions")
+        self.tap("🆕 New session")
         self.assertIn("1 prompt that waits", self.shown()["text"])
+        yes = self.button("🆕 Yes")
         self.tap("❌ No")
         self.assertEqual(self.shown()["text"], sessions.KEPT)
-        self.press("newsession:confirm")
+        self.press(yes)
         rig.run(1)
+        self.press(yes)
+        self.assertEqual(self.toasts()[-1], EXPIRED)
         self.assertEqual(self.shown()["text"], sessions.NEW)
         names = [name for name, _ in rig.host.commands if name == "new_session"]
         self.assertEqual(len(names), 2)
@@ -434,6 +442,32 @@ class Compacting(MenuCase):
         self.assertEqual(self.shown()["text"], compact.STARTED)
         self.assertEqual(self.shown()["reply_markup"], {"inline_keyboard": []})
         self.assertEqual(rig.host.commands[-1], ("compact", {"customInstructions": "keep names"}))
+        self.assertEqual(rig.link.texts, [compact.COMPLETED])
+
+    def test_pressed_twice(self) -> None:
+        """The second press finds it answered, during the compaction and after it."""
+        rig = self.begin()
+        hanging: Deferred[Any] = Deferred()
+        real, begun = rig.host.command, []
+
+        def command(name: str, /, **arguments: Any) -> Any:
+            if name != "compact":
+                return real(name, **arguments)
+            begun.append(arguments)
+            return hanging
+
+        rig.host.command = command
+        rig.message("/compact")
+        data = self.button("Yes")
+        rig.parts.report.ready = False
+        self.press(data)
+        self.press(data)
+        rig.parts.report.ready = True
+        rig.run()
+        self.assertEqual(sorted(self.toasts()), ["", EXPIRED])
+        hanging.callback({})
+        self.press(data)
+        self.assertEqual((self.toasts()[-1], len(begun)), (EXPIRED, 1))
         self.assertEqual(rig.link.texts, [compact.COMPLETED])
 
     def test_not_confirmed(self) -> None:
@@ -462,6 +496,10 @@ class Compacting(MenuCase):
         self.tap("Yes")
         self.assertEqual(self.toasts(), [compact.BUSY])
         self.assertNotIn("compact", [name for name, _ in rig.host.commands])
+        rig.host.open_gate("a")
+        rig.run()
+        self.tap("Yes")
+        self.assertEqual(rig.link.texts[-1], compact.COMPLETED)
 
     def test_ends(self) -> None:
         """Failed and cancelled are told in words."""
@@ -536,11 +574,12 @@ class Crashes(MenuCase):
     def test_done_once(self) -> None:
         """A new session that was begun before a crash is not begun again by the same press."""
         rig = self.begin()
+
         async def crashes(row: Any, answers: Any) -> None:
             raise RuntimeError("killed")
 
         rig.parts.orders._slow._commit = crashes
-        self.press("newsession:open")
+        self.press(f"newsession:open:{rig.parts.menus._book.current_key()}")
         self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
         self.assertEqual(rig.states(), {"admitted": 1})
         self.assertEqual([n for n, _ in rig.host.commands if n == "new_session"], ["new_session"])

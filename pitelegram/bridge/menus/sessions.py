@@ -60,8 +60,11 @@ def by_key(sessions: Iterable[SessionView], key: str) -> SessionView | None:
     return next((each for each in sessions if each.key == key), None)
 
 
-def session_list(sessions: Sequence[SessionView], page: int = 0) -> Screen:
-    """Return one page of the list, which comes with the newest first."""
+def session_list(sessions: Sequence[SessionView], page: int = 0, current: str = "") -> Screen:
+    """Return one page of the list, which comes with the newest first.
+
+    @param current: the key of the session that Pi is in: a new one is begun in its place, once.
+    """
     text = Text().bold("🗂 Sessions:")
     if not sessions:
         text.plain(f"\n{NONE}")
@@ -72,7 +75,7 @@ def session_list(sessions: Sequence[SessionView], page: int = 0) -> Screen:
     for each in sessions[page * PAGE : (page + 1) * PAGE]:
         words = f"{shorten(_words(each), 40)} · {age(each.seconds)}"
         rows.append((Button(marked(each.current, words), f"session:open:{each.key}:{page}"),))
-    return Screen(text, (*rows, (Button("🆕 New session", "newsession:open"),)))
+    return Screen(text, (*rows, (Button("🆕 New session", f"newsession:open:{current}"),)))
 
 
 def session_detail(session: SessionView, page: int) -> Screen:
@@ -86,8 +89,8 @@ def session_detail(session: SessionView, page: int) -> Screen:
     return Screen(text, tuple(rows))
 
 
-def new_question(active: bool, queued: int) -> Screen:
-    """Return the confirmation of a new session while there is work."""
+def new_question(active: bool, queued: int, current: str = "") -> Screen:
+    """Return the confirmation of a new session while there is work; see L{session_list}."""
     text = Text().bold("Start a new session?")
     if active:
         text.plain("\nWhat Pi is doing now is aborted.")
@@ -97,7 +100,7 @@ def new_question(active: bool, queued: int) -> Screen:
     return Screen(
         text,
         (
-            (Button("🆕 Yes, new session", "newsession:confirm"),),
+            (Button("🆕 Yes, new session", f"newsession:confirm:{current}"),),
             (Button("❌ No", "newsession:cancel"),),
         ),
     )
