@@ -1,0 +1,1 @@
+"""An answer's Markdown as Bot API calls: rich, with entities, or plain; nothing of it lost."""

@@ -1,0 +1,1 @@
+"""Tests of how answers are rendered."""
