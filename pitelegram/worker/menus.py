@@ -133,7 +133,7 @@ class Menus:
 
     def sessions(self, page: int = 0) -> Screen:
         """Return the list of sessions."""
-        return sessions.session_list(self._book.list(), page, self._book.current_key())
+        return sessions.session_list(self._book.views(page), page, self._book.current_key())
 
     def settings(self) -> Screen:
         """Return the settings."""
@@ -277,10 +277,10 @@ class Menus:
         if pressed.verb not in ("open", "switch"):
             return Outcome(EXPIRED)
         page = pressed.number(1) or 0
-        found = sessions.by_key(self._book.list(), pressed.word())
-        path = self._book.path(pressed.word())
-        if found is None or path is None:
+        known = self._book.find(pressed.word())
+        if known is None:
             return Outcome(sessions.GONE, self.sessions(page))
+        found, path = known
         if pressed.verb == "open":
             return Outcome("", sessions.session_detail(found, page))
         if found.current:

@@ -9,7 +9,8 @@ from pathlib import Path
 import attrs
 
 from pitelegram.bridge.menus.data import key_of
-from pitelegram.bridge.menus.sessions import SessionView, by_key
+from pitelegram.bridge.menus.screen import page_count
+from pitelegram.bridge.menus.sessions import PAGE, SessionView
 from pitelegram.pi.sessionlist import SessionFile, session_words, sessions_of
 
 
@@ -33,20 +34,28 @@ class SessionBook:
         current = self._current()
         return "" if current is None else key_of(current)
 
-    def list(self) -> list[SessionView]:
-        """Return the sessions, the newest first."""
-        current = self._current()
-        real = None if current is None else os.path.realpath(current)
-        return [self._view(file, real) for file in sessions_of(self._home, self._directory)]
+    def views(self, page: int = 0) -> list[SessionView]:
+        """Return the sessions, the newest first; only those of one page with name and words."""
+        files, current = self._files()
+        shown = min(max(page, 0), page_count(len(files), PAGE) - 1)
+        return [
+            self._view(file, current, number // PAGE == shown) for number, file in enumerate(files)
+        ]
 
-    def path(self, key: str) -> str | None:
-        """Return the file that a button means, None when it is not there any more."""
-        for file in sessions_of(self._home, self._directory):
-            if by_key([self._view(file, None, False)], key) is not None:
-                return str(file.path)
+    def find(self, key: str) -> tuple[SessionView, str] | None:
+        """Return the session that a button means, and its file; None when it is not there."""
+        files, current = self._files()
+        for file in files:
+            if self._view(file, current, False).key == key:
+                return self._view(file, current, True), str(file.path)
         return None
 
-    def _view(self, file: SessionFile, current: str | None, words: bool = True) -> SessionView:
+    def _files(self) -> tuple[list[SessionFile], str | None]:
+        current = self._current()
+        real = None if current is None else os.path.realpath(current)
+        return sessions_of(self._home, self._directory), real
+
+    def _view(self, file: SessionFile, current: str | None, words: bool) -> SessionView:
         name, said = session_words(file.path) if words else ("", "")
         return SessionView(
             file=os.path.relpath(file.path, self._home),

@@ -381,6 +381,19 @@ class SessionMenus(MenuCase):
         self.press(f"session:switch:{sessions.key_of('--project--/old.jsonl')}:0")
         self.assertEqual(self.toasts()[-1], sessions.CURRENT)
 
+    def test_pages(self) -> None:
+        """Words are read for the page that is shown, whichever it is."""
+        self.begin()
+        for number in range(15):
+            self.session(f"s{number:02}", f"talk {number}", 60.0 * number)
+        self.rig.message("/sessions")
+        self.assertIn("talk 0 · 1 min", self.labels())
+        self.tap("➡️")
+        self.assertIn("talk 6 · 6 min", self.labels())
+        self.press("session:page:99")
+        self.assertEqual(self.labels()[4:], ["talk 12 · 12 min", "talk 13 · 13 min",
+                                             "talk 14 · 14 min", "🆕 New session"])  # fmt: skip
+
     def test_busy(self) -> None:
         """While Pi works nothing is switched."""
         self.fill()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import attrs
 
@@ -53,11 +53,6 @@ class SessionView:
     def key(self) -> str:
         """What buttons carry."""
         return key_of(self.file)
-
-
-def by_key(sessions: Iterable[SessionView], key: str) -> SessionView | None:
-    """Return the session that a button means."""
-    return next((each for each in sessions if each.key == key), None)
 
 
 def session_list(sessions: Sequence[SessionView], page: int = 0, current: str = "") -> Screen:
