@@ -134,6 +134,10 @@ class Windows:
         if left <= 0 and group is not None and group.kind is Kind.COMMENT:
             self._close(group)
 
+    def idle(self, place: Place) -> bool:
+        """Whether nothing is open there, and at most one message is being stored."""
+        return place not in self._open and self._expected.get(place, 0) <= 1
+
     def groups(self) -> list[Group]:
         """Return the open groups."""
         return [*self._albums.values(), *self._open.values()]

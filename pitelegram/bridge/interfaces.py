@@ -47,6 +47,9 @@ class Processed:
 class IInboundHandlers(Interface):
     """The operator's own programs for what comes in (C{worker.handlers.InboundHandlers})."""
 
+    def takes_text() -> bool:
+        """Whether something may be made of a text without files; when in doubt, True."""
+
     def process(text: str, files: Sequence[FileItem]) -> Deferred[Processed]:
         """Run what matches, in its order.
 

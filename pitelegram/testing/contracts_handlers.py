@@ -45,6 +45,14 @@ class InboundHandlersContract:
         self.assertEqual(await self.make_silent().process("hello", [file_item()]), Processed())
 
     @deferred
+    async def test_takes_text(self: Any) -> None:
+        """What replaces a text says so before; what was asked once and has nothing does not."""
+        self.assertTrue(self.make_replacing("x").takes_text())
+        silent = self.make_silent()
+        await silent.process("hello", [])
+        self.assertFalse(silent.takes_text())
+
+    @deferred
     async def test_no_files(self: Any) -> None:
         """A message of text alone is no special case."""
         self.assertEqual(await self.make_silent().process("hello", []), Processed())

@@ -36,6 +36,10 @@ class FakeInboundHandlers:
         """How many calls wait."""
         return len(self._waiting)
 
+    def takes_text(self) -> bool:
+        """See L{IInboundHandlers}."""
+        return self.answer is not None or self.paused
+
     def process(self, text: str, files: Sequence[FileItem]) -> Deferred[Processed]:
         """See L{IInboundHandlers}."""
         items = tuple(files)

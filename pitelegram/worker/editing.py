@@ -65,6 +65,10 @@ class Editing:
         elif row.body is not None and not await self._gatherer.change(original, row.body):
             await self._note(original, "late", words.EDIT_TOO_LATE)
 
+    def waits_for(self, chat_id: int | None, message_id: int | None) -> bool:
+        """Whether an edit of that message came already."""
+        return f"{chat_id}:{message_id}" in self._early()
+
     async def edited_before(self, row: InboxRow | None) -> InboxRow | None:
         """Return a new row, with the edit in it that came before it."""
         if row is None or not (early := self._early()):

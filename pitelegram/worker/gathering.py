@@ -11,7 +11,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from zope.interface import implementer
 
-from pitelegram.bridge.content import Content
+from pitelegram.bridge.content import Content, read_content
 from pitelegram.bridge.grouping import Piece, Place, Windows, piece_of
 from pitelegram.errors import StoreError, StoreFull
 from pitelegram.kernel.deferring import deferred, sleep
@@ -100,6 +100,17 @@ class Gatherer:
         """It is stored: an admitted row, or None when it is no prompt, known or not stored."""
         piece = None if row is None else self._wait_for(row)
         self._windows.arrived(place, piece)
+
+    def at_once(self, place: Place, update: dict[str, Any]) -> str | None:
+        """Return the prompt of a text that waits for nothing, so that it can be held at once.
+
+        It is given to L{take} all the same: a forward may belong to it.
+        """
+        content = read_content(update["message"])
+        piece = piece_of(0, place, self._clock.seconds(), content)
+        if content.forward is not None or piece.long or not self._windows.idle(place):
+            return None
+        return self._maker.plain(content)
 
     def begin(self) -> None:
         """Take every admitted message that a former process left, and what it did not correct."""
@@ -261,7 +272,10 @@ class Gatherer:
 
     def _closed(self, pieces: Sequence[Piece]) -> None:
         rows = [self._waiting[piece.seq][0] for piece in pieces if piece.seq in self._waiting]
-        if rows:
+        if len(rows) == 1 and rows[0].state == "held" and rows[0].prompt is not None:
+            del self._waiting[rows[0].seq]
+            self._complete(True)
+        elif rows:
             self._begin(self._item(rows))
 
     def _item(

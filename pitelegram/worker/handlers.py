@@ -78,6 +78,12 @@ class InboundHandlers:
         self._read: object = None
         self._entries: tuple[Entry, ...] = ()
 
+    def takes_text(self) -> bool:
+        """See L{IInboundHandlers}; a setting that was not read yet counts as one that does."""
+        known = self._read is not None and self._setting() == self._read
+        entries = any(entry.takes_text for entry in self._entries)
+        return not known or entries or bool(self.providers.handlers(TEXT))
+
     @deferred
     async def process(self, text: str, files: Sequence[FileItem]) -> Processed:
         """See L{IInboundHandlers}."""

@@ -57,7 +57,7 @@ class Intake:
             self._gatherer.expect(place)
         row: InboxRow | None = None
         try:
-            new = await self._store(delivery_id, update_id, kind, body, asked, origin)
+            new = await self._store(delivery_id, update_id, kind, update, body, asked, origin)
             if new and gathered:
                 row = await self._editing.edited_before(self._inbox.row(delivery_id))
         finally:
@@ -75,6 +75,7 @@ class Intake:
         delivery_id: str,
         update_id: int,
         kind: str,
+        update: dict[str, Any],
         body: bytes,
         asked: Asked,
         origin: Origin,
@@ -83,6 +84,8 @@ class Intake:
         prompt, lane = None, "normal" if self._is_prompt(asked, origin) else "control"
         if _becomes_prompt(asked):
             prompt, lane = callback_text(asked.data), "priority"
+        elif lane == "normal" and self._waits_for_nothing(asked, origin):
+            prompt = self._gatherer.at_once((origin.chat_id, origin.thread_id), update)
         return await self._inbox.admit(
             delivery_id,
             "telegram",
@@ -95,6 +98,10 @@ class Intake:
             message_id=origin.message_id,
             lane=lane,
         )
+
+    def _waits_for_nothing(self, asked: Asked, origin: Origin) -> bool:
+        early = self._editing.waits_for(origin.chat_id, origin.message_id)
+        return isinstance(asked, Prompt) and asked.plain and not early
 
     def _is_prompt(self, asked: Asked, origin: Origin) -> bool:
         """A reply to a dialog is its answer, or too late; it is never a prompt."""

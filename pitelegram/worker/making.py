@@ -39,6 +39,10 @@ _TIME_KEY = "time-told"
 class NoHandlers:
     """What runs where no handlers are configured: nothing."""
 
+    def takes_text(self) -> bool:
+        """See L{IInboundHandlers.takes_text}."""
+        return False
+
     @deferred
     async def process(self, text: str, files: Sequence[FileItem]) -> Processed:
         """See L{IInboundHandlers.process}."""
@@ -92,6 +96,12 @@ class Maker:
         except Exception:
             self._log.failure("a message could not be read; its prompt names that")
             return Content(message_id=row.message_id or 0, notes=("[message] unreadable",))
+
+    def plain(self, content: Content) -> str | None:
+        """Return the prompt of a text for which nothing has to be waited, None for others."""
+        if not content.only_text or self._handlers.takes_text() or self._time_is_due():
+            return None
+        return compose([Part(content=content)], self._thread_name())
 
     @deferred
     async def make(self, contents: Sequence[Content], former: dict[str, Any] | None = None) -> Made:
@@ -151,13 +161,17 @@ class Maker:
         if former is not None:
             told = former.get("time")
             return told if isinstance(told, str) else None
-        mode, now = self._time_injection(), self._clock.seconds()
-        if mode == "always":
-            return time_line(now)
-        if mode != "interval" or 0 <= now - self._last_told() < TIME_EVERY:
+        if not self._time_is_due():
             return None
-        spawn(self._log, "remembering the time", self._inbox.set_meta(_TIME_KEY, f"{int(now)}"))
+        now = self._clock.seconds()
+        if self._time_injection() == "interval":
+            told = self._inbox.set_meta(_TIME_KEY, f"{int(now)}")
+            spawn(self._log, "remembering the time", told)
         return time_line(now)
+
+    def _time_is_due(self) -> bool:
+        mode, since = self._time_injection(), self._clock.seconds() - self._last_told()
+        return mode == "always" or (mode == "interval" and not 0 <= since < TIME_EVERY)
 
     def _last_told(self) -> float:
         try:

@@ -19,7 +19,7 @@ from pitelegram.testing.worker import CHAT, THREAD, WorkerRig
 from pitelegram.worker.files import PATIENCE
 from pitelegram.worker.interfaces import IGatherer
 from pitelegram.worker.making import NoHandlers
-from tests.worker.test_queue import RigCase
+from tests.worker.test_queue import Replaced, RigCase
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 TAG = "[telegram|thread:Atlas]"
@@ -410,6 +410,18 @@ class GroupTests(IntakeCase):
         rig.parts.gatherer.stop()
         rig.run(3)
         self.assertEqual(len(rig.inbox.rows("admitted")), 1)
+
+    def test_plain_text_is_held_by_one_commit(self) -> None:
+        """Alone in its Thread it costs no second one; Pi has it at once."""
+        rig = self.begun(busy=False)
+        held: list[int] = []
+        rig.parts.gatherer._inbox = Replaced(
+            rig.inbox, hold=lambda seq, *_: held.append(seq), hold_group=None
+        )
+        rig.message("quick", 5)
+        rig.message("/status", 6)
+        rig.message("[time] as well", 7)
+        self.assertEqual((rig.prompts(), held), (["quick", "\\[time] as well"], []))
 
     def test_flush(self) -> None:
         """A group that is waiting is closed at once; others are no matter."""
