@@ -187,10 +187,10 @@ class Bindings:
         return {row["binding_key"]: row["inactive_since_ms"] for row in rows}
 
     def forget(self, binding_key: str) -> Deferred[None]:
-        """Delete the binding, its registration and its intent; nobody is left to confirm to."""
+        """Delete the binding and all that is kept of it; nobody is left to confirm to."""
 
         def work(connection: sqlite3.Connection) -> None:
-            for table in ("bindings", "workers", "provisions"):
+            for table in ("bindings", "workers", "provisions", "attachments"):
                 connection.execute(f"DELETE FROM {table} WHERE binding_key = ?", (binding_key,))
             connection.execute(
                 "UPDATE journal SET confirmed = 1 WHERE state = 'settled' AND confirmed = 0"
@@ -210,7 +210,7 @@ class Bindings:
         generation: str,
         instance_id: str,
     ) -> Deferred[None]:
-        """Keep the newest registration of a binding."""
+        """Keep the newest registration of a binding, which is not inactive any more."""
         now = self._database.now_ms()
         row = (binding_key, worker_id, kind, pid, birth, generation, instance_id, now)
 
@@ -219,6 +219,10 @@ class Bindings:
                 "INSERT OR REPLACE INTO workers (binding_key, worker_id, kind, pid, birth,"
                 " generation, instance_id, registered_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 row,
+            )
+            # A life between two looks at it counts: whoever deletes Threads goes by this.
+            connection.execute(
+                "UPDATE bindings SET inactive_since_ms = NULL WHERE binding_key = ?", (binding_key,)
             )
 
         return self._database.write("record worker", work)
@@ -372,6 +376,7 @@ def _give_target(
     )
     connection.execute(
         "UPDATE bindings SET chat_id = ?, thread_id = ?, user_title = NULL, title = NULL,"
-        " closed = 0, updated_ms = ?, epoch = (SELECT epoch FROM leader WHERE one = 1) WHERE binding_key = ?",
+        " closed = 0, updated_ms = ?, epoch = (SELECT epoch FROM leader WHERE one = 1)"
+        " WHERE binding_key = ?",
         (*target, now, binding_key),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import attrs
 from twisted.internet.defer import Deferred
@@ -20,7 +20,7 @@ _PROOF = """
 SELECT b.binding_key, b.chat_id, b.thread_id, b.inactive_since_ms FROM bindings AS b
 WHERE b.kind <> 'daemon' AND b.thread_id IS NOT NULL AND b.inactive_since_ms IS NOT NULL
   AND b.inactive_since_ms >= 0
-  AND NOT EXISTS (SELECT 1 FROM journal AS j WHERE j.state <> 'settled'
+  AND NOT EXISTS (SELECT 1 FROM journal AS j WHERE j.state NOT IN ('settled', 'failed')
       AND (j.recipient = b.binding_key
            OR (j.chat_id = b.chat_id AND j.thread_id = b.thread_id)))
   AND NOT EXISTS (SELECT 1 FROM outbox AS o WHERE o.binding_key = b.binding_key
@@ -168,7 +168,3 @@ def _set(connection: sqlite3.Connection, item: Inactive, state: str, reason: str
         " WHERE operation_id = ? AND binding_key = ?",
         (state, words, now, item.operation_id, item.binding_key),
     )
-
-
-Prove = Callable[[str], str | None]
-"""Returns why the Thread of a binding must stay, None when nothing speaks for it."""

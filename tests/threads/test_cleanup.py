@@ -134,6 +134,37 @@ class ReviewTests(CleanupCase):
         self.successResultOf(self.bindings.begin_provision("spec-C", CHAT, "C"))
         self.assertEqual(self.review()[1], ["D", "E"])
 
+    def test_failed_update_protects_nothing(self) -> None:
+        """What no worker took, and nobody tries again, keeps no Thread for ever."""
+        self.gone("A")
+        row = Incoming(
+            update_id=1,
+            kind="message",
+            chat_id=CHAT,
+            thread_id=11,
+            message_id=1,
+            callback_id=None,
+            body=b"{}",
+        )
+        journal = Journal(self.database)
+        (taken,) = self.successResultOf(journal.accept(1, [row], 2))
+        self.assertEqual(self.review()[1], [])
+        self.successResultOf(journal.fail(taken.seq, "refused"))
+        self.assertEqual(self.review()[1], ["A"])
+
+    def test_lived_in_between(self) -> None:
+        """A life that no round saw counts: after it nothing is inactive since before it."""
+        self.gone("AB", 48)
+        operation, names = self.review()
+        self.assertEqual(names, ["A", "B"])
+        self.successResultOf(
+            self.bindings.record_worker("spec-A", "w", "managed", 5, "birth", "g", "5:1")
+        )
+        self.assertEqual(self.successResultOf(self.cleanup.delete(operation)), (1, 1))
+        self.assertEqual(self.deleted(), [12])
+        self.gone("A", 0)
+        self.assertEqual(self.successResultOf(self.cleanup.sweep(AGE_MS)), (0, 0, 1))
+
     def test_odd_times_and_the_daemon(self) -> None:
         """A binding without a time, or with an impossible one, and the daemon's own are left out."""
         self.gone("AB")
