@@ -86,6 +86,8 @@ class Renderer:
             self._log.info("panel not re-rendered: {code}", code=error.code)
             if _GONE.search(error.description):
                 await self.send(place_of(message), screen)
+        else:
+            await self._adopt(where["chat_id"], where["message_id"])
 
     async def end(self, query: dict[str, Any], reply: Reply) -> None:
         """Show how an action ended, unless the operator has gone on to other screens meanwhile.
@@ -115,6 +117,14 @@ class Renderer:
             return
         message = query["message"]
         await self._remember(message["chat"]["id"], message["message_id"])
+
+    async def _adopt(self, chat_id: int, message_id: int) -> None:
+        """A message that was forgotten, or never noted, and took a screen is a panel again.
+
+        Telegram lets a bot change its own messages only, and what it shows now is ours.
+        """
+        if self._bindings.message_owner(chat_id, message_id) is None:
+            await self._remember(chat_id, message_id)
 
     async def _remember(self, chat_id: int, message_id: int) -> None:
         try:

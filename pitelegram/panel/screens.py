@@ -104,12 +104,14 @@ def status(document: dict[str, Any], own: int = 0) -> Screen:
     @param own: how many of the waiting updates are those that asked for the screen.
     """
     polling, outbox, journal = document["polling"], document["outbox"], document["journal"]
+    attached = document["attached"]["count"]
     lines = [
         f"ℹ️ Status: {document['health']}",
         "",
         f"Profile: {document['profile']}",
         f"Receiving: {'yes' if polling['receiving'] else 'no'} ({polling['phase']})",
-        f"Workers: {len(document['workers'])}",
+        f"Workers: {len(document['workers'])}"
+        + (f" · attached Pis {attached}" if attached else ""),
         f"Waiting updates: {max(0, journal['pending'] - own)} · held {journal['held']}"
         f" · failed {journal['failed']}",
         f"Answers: {outbox['pending']} on their way · {outbox['uncertain']} uncertain"

@@ -250,6 +250,22 @@ class PressedTests(PanelCase):
         self.assertEqual(answer.params["text"], "That button is from an older panel.")
         self.assertIn("Daemon control", self.api.made("editMessageText")[-1].params["text"])
         self.assertEqual(self.supervisor.asked, [])
+        # What it shows now is ours: the daemon may have died before it noted the message.
+        query["data"] = "ptd:t"
+        self.successResultOf(self.panel.handle("callback_query", update))
+        self.assertNotIn("text", self.api.made("answerCallbackQuery")[-1].params)
+        self.assertIn("Status:", self.api.made("editMessageText")[-1].params["text"])
+
+    def test_message_that_is_not_ours(self) -> None:
+        """One that Telegram does not let us change stays nobody's."""
+        for _ in range(2):
+            self.api.script("editMessageText", Refused("x", 400, "Bad Request: something else"))
+            query = {"id": "q1", "data": "ptd:y:id-alpha"}
+            query |= {"message": {"message_id": 51, "chat": {"id": CHAT}}}  # type: ignore[dict-item]
+            update = {"update_id": 2, "callback_query": query}
+            self.successResultOf(self.panel.handle("callback_query", update))
+        self.assertEqual(self.supervisor.asked, [])
+        self.assertEqual(self.bindings.message_owner(CHAT, 51), None)
 
     def test_stop(self) -> None:
         """The press is answered at once; the roster is shown again when the worker has gone."""

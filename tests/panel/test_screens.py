@@ -14,6 +14,7 @@ DOCUMENT = {
     "profile": "default",
     "polling": {"receiving": False, "phase": "retrying"},
     "workers": [{}, {}],
+    "attached": {"count": 0},
     "journal": {"pending": 1, "held": 2, "retry_wait": 0, "failed": 3},
     "outbox": {"pending": 4, "sending": 0, "uncertain": 5, "dead_letter": 6},
     "problems": ["the roof is on fire"],
@@ -119,6 +120,9 @@ class ScreenTests(SynchronousTestCase):
         """Health, reception, counts and problems."""
         self.assertIn("Waiting updates: 1 ", screens.status(DOCUMENT).text)
         self.assertIn("Waiting updates: 0 ", screens.status(DOCUMENT, own=2).text)
+        self.assertIn("Workers: 2\n", screens.status(DOCUMENT).text)
+        shared = {**DOCUMENT, "attached": {"count": 3}}
+        self.assertIn("Workers: 2 · attached Pis 3\n", screens.status(shared).text)
         text = screens.status(DOCUMENT).text
         for words in (
             *("Status: degraded", "Receiving: no (retrying)", "Workers: 2", "held 2"),
