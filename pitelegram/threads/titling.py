@@ -125,6 +125,14 @@ class Titling:
         except TelegramError:
             self.budget.pause()
             raise
+        finally:
+            self._crossed(binding_key, target)
+
+    def _crossed(self, binding_key: str, target: TelegramTarget) -> None:
+        """A Thread that got another owner during an edit may have the former one's title now."""
+        owner = self._bindings.by_target(*place(target))
+        if owner is not None and owner.binding_key != binding_key:
+            self._doubtful.add(owner.binding_key)
 
     @deferred
     async def exists(self, binding_key: str, target: TelegramTarget) -> bool | None:
@@ -151,6 +159,8 @@ class Titling:
             return None
         except TelegramError:
             return None
+        finally:
+            self._crossed(binding_key, target)
         return True
 
     # --- by the operator ---------------------------------------------------------------------

@@ -13,6 +13,7 @@ from zope.interface.verify import verifyObject
 from pitelegram.delivery.interfaces import IThreadLoss
 from pitelegram.errors import CertainlyUnsent, Refusal, Refused, StoreFull, Uncertain
 from pitelegram.kernel.machine import NoTransition
+from pitelegram.store.attachments import Attachments
 from pitelegram.store.bindings import Bindings
 from pitelegram.store.leadership import Leadership
 from pitelegram.targets import TelegramTarget
@@ -381,6 +382,17 @@ class ForgetTests(ThreadsCase):
         self.assertEqual(self.threads.destination("spec-1"), self.threads.destination("daemon"))
         self.assertEqual(self.ensure("spec-3").slot, first.slot)
 
+    def test_forgotten_as_a_guest(self) -> None:
+        """Nobody comes back to the Thread that it had before C{/attach}."""
+        attachments = Attachments(self.database)
+        self.ensure()
+        self.ensure("spec-2")
+        for key, thread in (("spec-1", 101), ("spec-2", 102)):
+            self.successResultOf(attachments.remember(key, OWNER, thread))
+        self.successResultOf(self.threads.forget("spec-1"))
+        self.assertIsNone(attachments.previous("spec-1"))
+        self.assertEqual(attachments.previous("spec-2"), (OWNER, 102))
+
     def test_forgotten_while_its_thread_is_made(self) -> None:
         """The making ends with it, for good."""
         answer: Deferred[Any] = Deferred()
@@ -505,6 +517,25 @@ class TitleTests(ThreadsCase):
         self.assertEqual(self.bindings.get("spec-2").title, "B")
         self.assertFalse(self.successResultOf(self.threads.reassign("spec-9", OWNER, 5)))
         self.assertTrue(self.successResultOf(self.threads.reassign("spec-2", OWNER, 101)))
+
+    def test_reassign_during_an_edit(self) -> None:
+        """An edit for the former owner that ends late leaves no title of his: it is put right."""
+        self.ensure("spec-1")
+        self.ensure("spec-2")
+        target = self.target("spec-1")
+        late: Deferred[bool] = Deferred()
+        self.display = "names"
+        self.api.script("editForumTopic", late)
+        retitling = self.threads.retitle("spec-1")
+        self.successResultOf(self.threads.reassign("spec-2", target.chat_id, target.thread_id))
+        mine = self.bindings.get("spec-2").title
+        self.assertEqual(mine, self.bindings.get("spec-2").thread_name)
+        late.callback(True)
+        self.successResultOf(retitling)
+        self.assertTrue(self.successResultOf(self.threads.retitle("spec-2")))
+        self.assertFalse(self.successResultOf(self.threads.retitle("spec-2")))
+        last = self.api.made("editForumTopic")[-1].params
+        self.assertEqual((last["message_thread_id"], last["name"]), (target.thread_id, mine))
 
     def test_reassign_while_making(self) -> None:
         """A Thread that is given by hand is not taken back by the one that was being made."""
