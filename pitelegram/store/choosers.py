@@ -162,15 +162,7 @@ class Choosers:
                 "sent",
             )
             _check_unbound(connection, chooser_id)
-            pinned = []
-            for seq, delivery_id in pins:
-                changed = connection.execute(
-                    "UPDATE journal SET state = 'forwarding', recipient = ?, delivery_id = ?,"
-                    f" next_attempt_ms = NULL WHERE seq = ? AND {_DEFERRED}",
-                    (recipient, delivery_id, seq),
-                )
-                if changed.rowcount == 1:
-                    pinned.append(seq)
+            pinned = _pin(connection, recipient, pins)
             if not pinned:
                 raise StoreError("no message waits there any more")
             connection.executemany(
@@ -226,8 +218,8 @@ class Choosers:
         """Prove, in this transaction and under the present epoch, that a Thread may be deleted.
 
         Fires with None, or with what speaks against it: L{BOUND}, L{HOME} (a worker may want to go
-        back there), L{WAITING} (an update in it that is no press is not over) or L{MAKING} (it may be one that is
-        being made).
+        back there), L{WAITING} (an update in it that is no press is not over) or L{MAKING} (it may
+        be one that is being made).
 
         @raise StoreError: the chooser is not tidying up.
         """
@@ -303,6 +295,22 @@ def _check_unbound(connection: sqlite3.Connection, chooser_id: str) -> None:
     ).fetchone()
     if bound is not None:
         raise StoreError("that Thread belongs to a worker now")
+
+
+def _pin(
+    connection: sqlite3.Connection, recipient: str, pins: Sequence[tuple[int, str]]
+) -> list[int]:
+    """Give updates to a binding; returns the C{seq} of those that were still free."""
+    pinned = []
+    for seq, delivery_id in pins:
+        changed = connection.execute(
+            "UPDATE journal SET state = 'forwarding', recipient = ?, delivery_id = ?,"
+            f" next_attempt_ms = NULL WHERE seq = ? AND {_DEFERRED}",
+            (recipient, delivery_id, seq),
+        )
+        if changed.rowcount == 1:
+            pinned.append(seq)
+    return pinned
 
 
 def _reopen(connection: sqlite3.Connection, chooser_id: str, state: str, now: int) -> None:
