@@ -149,8 +149,12 @@ class Panel:
     async def _written(self, message: dict[str, Any]) -> None:
         if _is_service(message):
             return
-        screen = await self._screen_for(message)
-        await self._renderer.send(place_of(message), screen)
+        reply = await self._guarded(self._reply_to_text(message))
+        assert reply.screen is not None
+        await self._renderer.send(place_of(message), reply.screen)
+
+    async def _reply_to_text(self, message: dict[str, Any]) -> Reply:
+        return Reply("", await self._screen_for(message))
 
     async def _screen_for(self, message: dict[str, Any]) -> Screen:
         command, text = command_of(message), str(message.get("text"))
@@ -193,7 +197,7 @@ class Panel:
         return Reply(OLDER, screens.menu()) if act is None else await self._guarded(act(argument))
 
     async def _guarded(self, acting: Awaitable[Reply]) -> Reply:
-        """Whatever goes wrong, the press gets its answer and the panel a way back."""
+        """Whatever goes wrong, the operator gets an answer and the panel a way back."""
         try:
             return await acting
         except PiTelegramError as error:
@@ -201,7 +205,7 @@ class Panel:
         except CancelledError:
             raise
         except Exception:
-            self._log.failure("a panel button failed")
+            self._log.failure("the panel failed")
             words = "⚠️ That failed; the log has the reason."
         return Reply(words, self._roster.screen(words), alert=True)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 from twisted.internet.interfaces import IReactorTime
 
+from pitelegram.errors import Refusal
 from pitelegram.kernel.deferring import deferred
 from pitelegram.panel.interfaces import Switches
 from pitelegram.settings.file import SettingsFile
@@ -43,8 +44,10 @@ class CleanupSwitches:
         """Flip one in the file; fires with what is in force then.
 
         @raise pitelegram.errors.ConfigError: the file is not valid JSON.
-        @raise KeyError: there is no such switch.
+        @raise pitelegram.errors.Refusal: there is no such switch.
         """
+        if name not in KEYS:
+            return fail(Refusal("unknown-setting", "there is no such switch"))
         return self._flip(name, KEYS[name])
 
     @deferred

@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 
 from pitelegram.botapi.interfaces import IBotApi, ISendGate
 from pitelegram.errors import CertainlyUnsent, Refused, StoreError, TelegramError
-from pitelegram.kernel.deferring import log_failure, spawn
+from pitelegram.kernel.deferring import log_failure
 from pitelegram.routing import cases, choosertexts
 from pitelegram.routing.cases import Case
 from pitelegram.routing.choosertexts import View, Worker
@@ -193,13 +193,17 @@ class Asking:
 
     async def _show(self, case: Case) -> None:
         try:
+            await self._try_to_show(case)
+        except StoreError as error:
+            self._log.error("a chooser cannot be stored: {reason}", reason=str(error))
+            self._later(case)
+
+    async def _try_to_show(self, case: Case) -> None:
+        try:
             if case.step.now in (cases.UNASKED, cases.OPEN):
                 await self._ask(case)
             else:
                 await self._edit(case)
-        except StoreError as error:
-            self._log.error("a chooser cannot be stored: {reason}", reason=str(error))
-            self._later(case)
         except TelegramError as error:
             self._log.info("a chooser was not shown: {code}", code=error.code)
             await self._not_shown(case, error)
@@ -313,8 +317,9 @@ class Asking:
             return
         text = GONE_TEXT.format(count=sum(e.row.kind == "message" for e in case.waiting()))
         notice = f"gone-{case.chooser.chooser_id if case.chooser else case.seq}"
+        # Told before they go: killed in between, it is told again under the same id, which is once.
+        await self.notices.post("daemon", text, notice)
         await self.choosing.end(case, "gone")
-        spawn(self._log, "a notice", self.notices.post("daemon", text, notice))
 
     async def _take_back(self, chat_id: int, message_id: int) -> None:
         try:

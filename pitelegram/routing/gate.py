@@ -119,10 +119,10 @@ def _place(kind: str, content: dict[str, Any]) -> _Place:
     message = content.get("message") if kind == "callback_query" else content
     if message is None:
         # A button of an inline message: it stands in a chat that is not ours.
-        message = {"chat": {"id": 0, "type": "inline"}}
+        message = {"chat": {"id": 0, "type": "inline"}, "message_id": 0}
     chat = message["chat"]
     callback_id = content["id"] if kind == "callback_query" else None
-    if callback_id is not None and not isinstance(callback_id, str):
+    if kind == "callback_query" and not isinstance(callback_id, str):
         raise TypeError("a callback id is a text")
     return _Place(
         sender=_integer(sender["id"]),
@@ -130,7 +130,7 @@ def _place(kind: str, content: dict[str, Any]) -> _Place:
         chat_id=_integer(chat["id"]),
         chat_type=str(chat["type"]),
         thread_id=_optional(message.get("message_thread_id")),
-        message_id=_optional(message.get("message_id")),
+        message_id=None if kind == "my_chat_member" else _integer(message["message_id"]),
         callback_id=callback_id,
     )
 

@@ -75,7 +75,7 @@ class Pairing:
         expected = self._expected()
         if expected is None or self._is_shut_out(sender):
             return False
-        if hmac.compare_digest(expected, _digest(code.strip().upper())):
+        if hmac.compare_digest(expected.encode(), _digest(code.strip().upper()).encode()):
             return True
         self._count(sender)
         return False

@@ -7,14 +7,15 @@ from typing import Any
 
 import attrs
 from twisted.application.service import Service
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, TimeoutError
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from zope.interface import implementer
 
+from pitelegram.errors import Fenced, StoreError, StoreFull
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.routing.absence import Absence
-from pitelegram.routing.carrier import Carrier, Outcome
+from pitelegram.routing.carrier import Carrier, Outcome, retry_delay
 from pitelegram.routing.confirming import Confirmations
 from pitelegram.routing.desk import DaemonTargets, Desk
 from pitelegram.routing.interfaces import (
@@ -37,6 +38,7 @@ from pitelegram.store.rows import Incoming, JournalRow
 from pitelegram.targets import TelegramTarget
 
 _PATIENCE_WITH_DAEMON = 120.0
+_MOST_ATTEMPTS = 4
 FAILED_TEXT = "⚠️ The worker did not take a message of this Thread: {reason}"
 
 
@@ -290,6 +292,7 @@ class Router(Service):
             self._pump(lane)
 
     async def _serve(self, lane: Lane, entry: Entry) -> None:
+        outcome = Outcome.OVER
         try:
             if lane.destination.kind == DAEMON:
                 await self._serve_daemon(entry)
@@ -297,11 +300,34 @@ class Router(Service):
                 self._nobody.answer(entry.row)
         except CancelledError:
             raise
+        except (StoreError, TimeoutError) as error:
+            outcome = self._not_served(entry, error)
         except Exception:
             self._log.failure("the daemon failed at an update of kind {kind}", kind=entry.row.kind)
         lane.end(entry)
-        self._finish(entry)
+        if outcome is Outcome.OVER:
+            self._finish(entry)
+        elif outcome is Outcome.AGAIN:
+            self._come_back(entry)
+        else:
+            self._known.discard(entry.seq)
         self._pump(lane)
+
+    def _not_served(self, entry: Entry, error: Exception) -> Outcome:
+        """The store or Telegram did not let it be done: again, as after a kill of the daemon.
+
+        A press that was claimed is not executed a second time.
+        """
+        if isinstance(error, Fenced):
+            return Outcome.GIVEN_UP
+        kind, why = entry.row.kind, type(error).__name__
+        self._log.warn("an update of kind {kind} was not served: {why}", kind=kind, why=why)
+        if isinstance(error, TimeoutError) and entry.row.callback_id is not None:
+            return Outcome.OVER
+        entry.not_before = self.clock.seconds() + retry_delay(entry.attempts)
+        entry.attempts += 1
+        full = isinstance(error, StoreFull)
+        return Outcome.AGAIN if full or entry.attempts < _MOST_ATTEMPTS else Outcome.OVER
 
     async def _serve_daemon(self, entry: Entry) -> None:
         callback_id = entry.row.callback_id

@@ -24,7 +24,7 @@ class Roots:
     @property
     def real(self) -> list[Path]:
         """The roots that exist now, links resolved."""
-        return [Path(os.path.realpath(root)) for root in self._roots if root.is_dir()]
+        return [Path(os.path.realpath(root)) for root in self._roots if os.path.isdir(root)]
 
     def contains(self, path: Path) -> bool:
         """Whether the real path of C{path} lies in a root (or is one)."""
@@ -47,7 +47,7 @@ class Roots:
                 "that directory lies outside the roots below which workers may run: your home,"
                 " unless workers.roots in telegram.json or --root says otherwise",
             )
-        if not real.is_dir() or not os.access(real, os.R_OK | os.X_OK):
+        if not os.path.isdir(real) or not os.access(real, os.R_OK | os.X_OK):
             raise Refusal("not-a-directory", "there is no such directory that can be entered")
         return real
 

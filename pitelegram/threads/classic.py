@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterable
 from twisted.logger import Logger
 
 from pitelegram.errors import Refusal
+from pitelegram.kernel.deferring import spawn
 from pitelegram.store.interfaces import IBindings, ILeadership
 from pitelegram.store.rows import Binding
 from pitelegram.targets import TelegramTarget
@@ -14,6 +15,8 @@ from pitelegram.threads.observing import Observers
 from pitelegram.threads.titles import CONTROL_KEY
 
 _PARKED = "parked_thread:"
+_TITLE = "parked_title:"
+"""What the user had called a Thread that was put aside."""
 
 
 class Classic:
@@ -85,6 +88,7 @@ class Classic:
             target = binding.target
             if target is None or target.thread_id is None or binding.kind == "daemon":
                 continue
+            await self._leadership.set_meta(_TITLE + binding.binding_key, binding.user_title or "")
             await self._leadership.set_meta(_PARKED + binding.binding_key, target.key)
             if await self._bindings.clear_target(binding.binding_key, place(target)):
                 self._observers.tell(binding.binding_key, None, target, "mode")
@@ -103,21 +107,27 @@ class Classic:
                     self._observers.tell(key, None, target, "mode")
                     served.append(key)
         for binding in self._bindings.list():
-            if binding.target is None and binding.binding_key not in making:
-                await self._restore(binding, chat_id)
+            parked = self._leadership.get_meta(_PARKED + binding.binding_key)
+            if parked and binding.binding_key not in making:
+                await self._restore(binding, chat_id, parked)
         return served
 
-    async def _restore(self, binding: Binding, chat_id: int) -> None:
+    async def _restore(self, binding: Binding, chat_id: int, parked: str) -> None:
+        """Give it back first and forget it then: killed in between, a second one must not be made."""
         key = binding.binding_key
-        parked = self._leadership.get_meta(_PARKED + key)
-        if not parked:
-            return
-        await self._leadership.set_meta(_PARKED + key, "")
         chat, _, thread = parked.partition(":")
-        if int(chat) != chat_id or self._bindings.by_target(chat_id, int(thread)) is not None:
-            return
-        if await self._bindings.set_target(key, chat_id, int(thread), None):
-            self._observers.tell(key, TelegramTarget(chat_id, int(thread)), None, "restored")
+        target = TelegramTarget(int(chat), int(thread))
+        free = target.chat_id == chat_id and self._bindings.by_target(*place(target)) is None
+        if binding.target is None and free:
+            title = self._leadership.get_meta(_TITLE + key)
+            giving = self._bindings.set_target(key, *place(target), None)
+            if title:
+                # Asked for at once, so that nothing renames the Thread in between.
+                naming = self._bindings.set_user_title(key, place(target), title, True)
+                await spawn(self.log, "keeping the name of a Thread", naming)
+            if await giving:
+                self._observers.tell(key, target, None, "restored")
+        await self._leadership.set_meta(_PARKED + key, "")
 
 
 def place(target: TelegramTarget) -> tuple[int, int | None]:

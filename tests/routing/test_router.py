@@ -539,10 +539,15 @@ class DaemonTests(RouterCase):
         """A panel that never ends does not stop the daemon's Thread for ever."""
         self.daemon.answer = Deferred()
         self.accept(self.message(text="/daemon 1"), self.message(text="/daemon 2"))
+        for handled in (1, 2, 3):
+            self.assertEqual(len(self.daemon.handled), handled)
+            self.clock.advance(121)
+            self.daemon.answer = Deferred()
+            self.clock.advance(8)
         self.daemon.answer = None
         self.clock.advance(121)
         self.assertEqual(self.states(), ["settled", "settled"])
-        self.assertEqual(len(self.flushLoggedErrors()), 1)
+        self.assertEqual(len(self.daemon.handled), 5)
 
 
 class NobodyTests(RouterCase):
