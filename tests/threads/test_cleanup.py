@@ -17,6 +17,7 @@ from pitelegram.store.cleanups import Cleanups
 from pitelegram.store.journal import Journal
 from pitelegram.store.outbox import Outbox
 from pitelegram.store.rows import Incoming
+from pitelegram.targets import TelegramTarget
 from pitelegram.testing.botapi import FakeBotApi
 from pitelegram.testing.delivery import FakeNotices
 from pitelegram.testing.stores import leader_database
@@ -241,6 +242,18 @@ class DeleteTests(CleanupCase):
         self.assertEqual(self.successResultOf(working), (1, 2))
         self.assertEqual(self.deleted(), [11])
         self.assertEqual([self.target(each) for each in "ABC"], [None, 12, 13])
+
+    def test_back_while_it_is_claimed(self) -> None:
+        """A worker that comes while the claim is written keeps its Thread, and is told of it."""
+        self.gone("A")
+        operation, _ = self.review()
+        answers = iter([None, "a process of it lives"])
+        self.cleanup.protects = lambda key: next(answers)
+        self.assertEqual(self.delete(operation), (0, 1))
+        self.assertEqual((self.deleted(), self.target("A")), ([], 11))
+        self.assertFalse(self.store.is_claimed("spec-A"))
+        self.assertEqual(self.told, [("spec-A", TelegramTarget(CHAT, 11), None, "restored")])
+        self.assertEqual(self.dismissed, [])
 
     def test_claimed_meanwhile(self) -> None:
         """While a Thread is being deleted everybody can see that it is."""
