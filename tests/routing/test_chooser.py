@@ -370,6 +370,26 @@ class CleanupTests(ChooserCase):
         self.routed()
         self.assertEqual((self.deleted(), self.choosers.all()), ([], []))
 
+    def test_bound_between_proof_and_call(self) -> None:
+        """A Thread that a worker got after the claim was written, and before the call, stays."""
+        clearing = self.router.desk.clearing
+        choosing = clearing.choosing
+
+        class Late:
+            """The store, whose claim is answered when the Thread has changed hands."""
+
+            def __getattr__(late, name: str) -> Any:
+                return getattr(self.choosers, name)
+
+            def claim(late, chooser_id: str, chat_id: int, thread_id: int) -> Any:
+                claimed = self.choosers.claim(chooser_id, chat_id, thread_id)
+                self.give(BETA, thread_id)
+                return claimed
+
+        choosing.store = Late()  # type: ignore[assignment]
+        self.routed()
+        self.assertEqual((self.deleted(), self.choosers.all()), ([], []))
+
     def test_making(self) -> None:
         """While a Thread is being made that it might be, nothing is deleted."""
         link = self.follow("a")
