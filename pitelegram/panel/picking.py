@@ -33,6 +33,9 @@ TRUST = (
     " rights."
 )
 
+_JOINERS = "\u200c\u200d"
+"""Not printable by themselves, but parts of words and of pictures."""
+
 EXPIRED = "That directory is not known any more; choose again."
 
 
@@ -108,7 +111,7 @@ class Picker:
         directory = self._pickers.directory(token)
         if directory is None:
             return await self._again()
-        where = PurePath(directory).name or "/"
+        where = _plain(PurePath(directory).name or "/")
         if directory in self._starting:
             return Reply(f"Starting in {where} already…", self._roster(""))
         self._starting.add(directory)
@@ -161,7 +164,12 @@ def short(directory: str) -> str:
     home = os.path.expanduser("~")
     if directory == home or directory.startswith(home.rstrip("/") + "/"):
         directory = "~" + directory[len(home.rstrip("/")) :]
-    return clip(directory.encode("utf-8", "replace").decode("utf-8"), 300)
+    return clip(_plain(directory), 300)
+
+
+def _plain(name: str) -> str:
+    """What a name looks like in one line: nothing in it may pass for words of the panel."""
+    return "".join(each if each.isprintable() or each in _JOINERS else "\ufffd" for each in name)
 
 
 def _view_text(directory: str, count: int, page: int, pages: int, note: str) -> str:
@@ -172,9 +180,8 @@ def _view_text(directory: str, count: int, page: int, pages: int, note: str) -> 
 
 
 def _open_button(directory: str) -> Button:
-    name = PurePath(directory).name or directory
-    shown = name.encode("utf-8", "replace").decode("utf-8")
-    return Button(f"📁 {clip(shown, LABEL_LIMIT)}", f"ptd:d:{token_of(directory)}:0")
+    name = _plain(PurePath(directory).name or directory)
+    return Button(f"📁 {clip(name, LABEL_LIMIT)}", f"ptd:d:{token_of(directory)}:0")
 
 
 def _pairs(buttons: Sequence[Button]) -> list[tuple[Button, ...]]:

@@ -55,21 +55,24 @@ class Roots:
         """Return the directories in C{directory} that a picker may show, by name.
 
         Hidden ones, names that are no text, and links that lead out of the roots are left out; what
-        cannot be read is empty.
+        cannot be read, or lies outside itself, is empty.
         """
+        if not self.contains(directory):
+            return []
         try:
             with os.scandir(directory) as entries:
+                # Only a link can lead out: the others, of which there may be thousands, cost no look.
                 names = [
                     entry.name
                     for entry in entries
                     if not entry.name.startswith(".")
                     and is_text(entry.name)
                     and _is_directory(entry)
+                    and (not entry.is_symlink() or self.contains(directory / entry.name))
                 ]
         except OSError:
             return []
-        found = (directory / name for name in sorted(names, key=lambda n: (n.lower(), n)))
-        return [path for path in found if self.contains(path)]
+        return [directory / name for name in sorted(names, key=lambda n: (n.lower(), n))]
 
 
 def check_session(file: str, sessions: Path, roots: Roots) -> None:

@@ -10,6 +10,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.errors import Refusal
+from pitelegram.panel.picking import short
 from pitelegram.panel.switches import CleanupSwitches
 from pitelegram.routing.gate import Sort, look
 from pitelegram.supervisor.roots import Roots
@@ -74,6 +75,17 @@ class ForgedTests(PanelCase):
         self.assertIn("↩️ Menu", str(sent.params["reply_markup"]))
 
 
+class CountingRoots(Roots):
+    """Counts looks at real paths."""
+
+    looks = 0
+
+    def contains(self, path: Path) -> bool:
+        """See L{Roots.contains}."""
+        self.looks += 1
+        return super().contains(path)
+
+
 class WordsTests(SynchronousTestCase):
     """What reaches further in."""
 
@@ -83,6 +95,27 @@ class WordsTests(SynchronousTestCase):
         switches = CleanupSwitches(nothing, nothing, Clock())
         for name in ("", "bogus", "__class__"):
             self.failureResultOf(switches.flip(name), Refusal)
+
+    def test_many_directories(self) -> None:
+        """Thousands of them cost one look; only links are followed, and none out of the roots."""
+        root = Path(self.mktemp()).resolve()
+        (root / "in").mkdir(parents=True)
+        for number in range(500):
+            (root / "in" / f"d{number:03}").mkdir()
+        (root / "in" / "out").symlink_to(root.parent)
+        (root / "in" / "same").symlink_to(root / "in" / "d001")
+        roots = CountingRoots([root])
+        found = [path.name for path in roots.children(root / "in")]
+        self.assertEqual(found, [*(f"d{number:03}" for number in range(500)), "same"])
+        self.assertLess(roots.looks, 5)
+        self.assertEqual(roots.children(root.parent), [])
+
+    def test_names_that_pretend(self) -> None:
+        """Line ends and signs that turn a line round in a directory's name are shown as such."""
+        self.assertEqual(
+            short("/a\n\nStart it?\u202e/b\ud800"), "/a\ufffd\ufffdStart it?\ufffd/b\ufffd"
+        )
+        self.assertEqual(short("/für 👩\u200d💻 b"), "/für 👩\u200d💻 b")
 
     def test_directories_that_no_system_takes(self) -> None:
         """A name that is too long, a path that is, and a loop of links are no directories."""
