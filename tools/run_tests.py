@@ -1,7 +1,7 @@
 """Run the whole test suite: C{python tools/run_tests.py [NAME …]}.
 
 First the quick packages under trial and, at the same time, under pytest (both must agree), then the
-slow packages, with real processes, under trial.  Prints each runner's closing lines and at the end one
+slow packages, with real processes, under trial: two packages, or two tests of one, at a time.  Prints each runner's closing lines and at the end one
 line C{N passed, N failed}; the exit code is 0 only when nothing failed and everything ran.
 """
 
@@ -106,11 +106,16 @@ def main(names: list[str]) -> int:
             ("trial", [*trial("quick"), *(f"tests.{name}" for name in quick)]),
             ("pytest", [sys.executable, "-m", "pytest", "-q", *(path(name) for name in quick)]),
         ]
-        with ThreadPoolExecutor(2) as pool:  # the quick ones of both runners at the same time
-            results = list(pool.map(lambda each: run(*each), first if quick else []))
+        then = [
+            (f"trial {name}", [*trial(name), f"tests.{name}"])
+            for name in slow
+            if name not in WAITING
+        ]
+        with ThreadPoolExecutor(2) as pool:
+            results = list(pool.map(lambda each: run(*each), [*first, *then] if quick else then))
         for name in slow:
-            jobs = ["-j2"] if name in WAITING else []
-            results.append(run(f"trial {name}", [*trial(name), *jobs, f"tests.{name}"]))
+            if name in WAITING:
+                results.append(run(f"trial {name}", [*trial(name), "-j2", f"tests.{name}"]))
     for title, code, output in results:
         if title != "pytest":
             passed += count(output, "successes", "expectedFailures")
