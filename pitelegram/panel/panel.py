@@ -177,7 +177,8 @@ class Panel:
             ending = spawn(self._log, "a panel action", self._guarded(reply.later()))
         answering = spawn(self._log, "answering a press", self._renderer.answer(query, reply))
         if reply.screen is not None:
-            await self._renderer.edit(query, reply.screen)
+            # Nor must the chat's budget, which many presses use up, hold up those that follow.
+            spawn(self._log, "showing a screen", self._renderer.edit(query, reply.screen))
         await answering
         if ending is not None:
             spawn(self._log, "showing how a panel action ended", self._show_end(query, ending))

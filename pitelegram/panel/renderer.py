@@ -11,7 +11,7 @@ from twisted.logger import Logger
 
 from pitelegram.botapi.interfaces import IBotApi, ISendGate
 from pitelegram.botapi.limits import call_in_turn
-from pitelegram.errors import PiTelegramError, TelegramError
+from pitelegram.errors import CertainlyUnsent, PiTelegramError, TelegramError
 from pitelegram.kernel.deferring import deferred
 from pitelegram.panel.reply import Reply
 from pitelegram.panel.screens import Screen, clip
@@ -22,6 +22,9 @@ TOAST_LIMIT = 200
 
 OWNER = "daemon"
 """Binding key under which the panel's own messages are remembered."""
+
+_MOST_TRIES = 5
+"""So often a screen is tried again that a flood limit kept away."""
 
 _MOST_PANELS = 200
 """Panels of which is known what they show."""
@@ -42,6 +45,7 @@ class Renderer:
     _bindings: IBindings
     _log: Logger = attrs.field(factory=Logger, init=False)
     _families: OrderedDict[tuple[int, int], str] = attrs.field(factory=OrderedDict, init=False)
+    _wanted: dict[tuple[int, int], Screen] = attrs.field(factory=dict, init=False)
 
     async def send(self, place: dict[str, int], screen: Screen) -> None:
         """Send a screen as a new message and remember it as a panel."""
@@ -69,25 +73,50 @@ class Renderer:
         except TelegramError as error:
             self._log.debug("callback not answered: {code}", code=error.code)
 
+    @deferred
     async def edit(self, query: dict[str, Any], screen: Screen) -> None:
-        """Make the pressed message that screen; one that is gone is sent anew."""
+        """Make the pressed message that screen; one that is gone is sent anew.
+
+        While the chat's budget holds an edit of a message up, only its newest screen is kept.
+        """
         message = query.get("message")
         if not message:
             return
-        where = {"chat_id": message["chat"]["id"], "message_id": message["message_id"]}
-        self._families[(where["chat_id"], where["message_id"])] = screen.family
+        key = (message["chat"]["id"], message["message_id"])
+        self._families[key] = screen.family
         while len(self._families) > _MOST_PANELS:
             self._families.popitem(last=False)
-        await self._take_over(query)
+        under_way = key in self._wanted
+        self._wanted[key] = screen
+        if under_way:
+            return
         try:
-            params = {**where, **screen.as_params()}
-            await call_in_turn(self._api, self._gate, "editMessageText", params)
+            await self._take_over(query)
+            shown: Screen | None = None
+            tries = 0
+            while self._wanted[key] is not shown:
+                await self._gate.wait(key[0])
+                shown = self._wanted[key]
+                if await self._show(message, shown) and tries < _MOST_TRIES:
+                    tries, shown = tries + 1, None
+        finally:
+            del self._wanted[key]
+
+    async def _show(self, message: dict[str, Any], screen: Screen) -> bool:
+        """Edit once; whether Telegram said that it is to be done later."""
+        where = {"chat_id": message["chat"]["id"], "message_id": message["message_id"]}
+        try:
+            await self._api.call("editMessageText", {**where, **screen.as_params()})
         except TelegramError as error:
             self._log.info("panel not re-rendered: {code}", code=error.code)
+            if isinstance(error, CertainlyUnsent) and error.retry_after is not None:
+                self._gate.flood(where["chat_id"], error.retry_after)
+                return True
             if _GONE.search(error.description):
                 await self.send(place_of(message), screen)
         else:
             await self._adopt(where["chat_id"], where["message_id"])
+        return False
 
     async def end(self, query: dict[str, Any], reply: Reply) -> None:
         """Show how an action ended, unless the operator has gone on to other screens meanwhile.

@@ -9,13 +9,14 @@ from typing import Any
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from pitelegram.errors import Refusal
+from pitelegram.botapi.limits import SendGate
+from pitelegram.errors import CertainlyUnsent, Refusal
 from pitelegram.panel.picking import short
 from pitelegram.panel.switches import CleanupSwitches
 from pitelegram.routing.gate import Sort, look
 from pitelegram.supervisor.roots import Roots
 from tests.fuzz.test_updates import an_update, odd
-from tests.panel.test_panel import PanelCase
+from tests.panel.test_panel import CHAT, PanelCase
 from tests.routing.support import BOT, OWNER
 
 FORGED = (
@@ -73,6 +74,45 @@ class ForgedTests(PanelCase):
         (sent,) = self.api.made("sendMessage")
         self.assertIn("⚠️ That failed", sent.params["text"])
         self.assertIn("↩️ Menu", str(sent.params["reply_markup"]))
+
+
+class StormTests(PanelCase):
+    """More presses than the chat's budget has edits."""
+
+    def setUp(self) -> None:
+        """With the real budget."""
+        super().setUp()
+        self.clock = Clock()
+        self.gate: Any = SendGate(self.clock)
+        self.panel = self.make()
+
+    def texts(self) -> list[str]:
+        """What the panel became."""
+        return [call.params["text"] for call in self.api.made("editMessageText")]
+
+    def test_many_presses(self) -> None:
+        """Each is answered at once, and no press waits for the screen of another; the last one shows."""
+        for _ in range(500):
+            self.successResultOf(self.press("ptd:m"))
+            self.successResultOf(self.press("ptd:w:0"))
+            self.successResultOf(self.press("ptd:t"))
+        self.assertEqual(len(self.api.made("answerCallbackQuery")), 1500)
+        self.clock.pump([0.5] * 20)
+        self.assertLess(len(self.texts()), 20)
+        self.assertIn("Status:", self.texts()[-1])
+        self.assertEqual(self.gate.blocked_for(CHAT), 0.0)
+
+    def test_flood_limit(self) -> None:
+        """A screen that a flood limit kept away comes after it, as it is to be by then."""
+        wait = CertainlyUnsent("editMessageText", 429, "Too Many Requests", retry_after=30.0)
+        self.api.script("editMessageText", wait, wait)
+        self.successResultOf(self.press("ptd:m"))
+        self.successResultOf(self.press("ptd:w:0"))
+        self.clock.pump([1.0] * 29)
+        self.assertEqual(len(self.texts()), 1)
+        self.clock.pump([1.0] * 33)
+        self.assertEqual(len(self.texts()), 3)
+        self.assertIn("Pi workers", self.texts()[-1])
 
 
 class CountingRoots(Roots):
