@@ -19,6 +19,7 @@ _BULLETS = "•◦▪"
 _BREAK = re.compile(r"<br\s*/?>\n?", re.I)
 _SPOILER = re.compile(r"(?<![\w|])\|\|(?=[^\s|])([^|\n]+?)(?<!\s)\|\|(?![\w|])")
 _MATH = re.compile(r"[\\^{}]")
+_NUMBER = re.compile(rb"\d{1,9}")
 _LANGUAGE = re.compile(r"[\w+#.-]{1,40}")
 _STYLES = {"Strong": "bold", "Emphasis": "italic", "Strikethrough": "strikethrough"}
 _LONG_QUOTE, _MANY_LINES = 500, 8
@@ -49,15 +50,18 @@ class _Link:
 class Converter:
     """One conversion: L{run} once.
 
+    @param source: what was parsed, as UTF-8.
     @param columns: see L{pitelegram.bridge.rendering.records.RenderOptions}.
     """
 
-    def __init__(self, columns: int) -> None:
+    def __init__(self, source: bytes, columns: int) -> None:
+        self._source = source
         self._columns = columns
         self._out = Writer()
         self._page = self._out
         self._marks: dict[int, int] = {}
         self._lists: list[int | None] = []
+        self._firsts: list[int | None] = []
         self._links: list[_Link] = []
         self._code: list[str] | None = None
         self._code_places: list[tuple[int, int]] = []
@@ -103,36 +107,33 @@ class Converter:
             "InlineMath": self._inline_math,
             "DisplayMath": self._display_math,
             "TaskListMarker": self._task,
+            "SoftBreak": self._break,
+            "HardBreak": self._break,
         }
 
     def run(self, events: Events) -> Document:
         """Convert all events of a source."""
-        for event, place in events:
-            if type(event) is str:
-                self._bare(event)
-                continue
-            [(kind, value)] = event.items()
-            if kind == "Text":
-                self._text(value, place["start"])
-            elif kind == "Start" or kind == "End":
-                name, data = (value, None) if type(value) is str else next(iter(value.items()))
-                style = _STYLES.get(name)
-                if style is None:
-                    if kind == "Start":
-                        self._start[name](data, place["start"])
-                    else:
-                        self._end[name]()
-                elif kind == "Start":
-                    self._out.open_style(style)
+        for kind, name, value, place, _ in events:
+            if kind == "leaf":
+                if name == "Text":
+                    self._text(value, place)
+                elif name == "Rule":
+                    self._rule(place)
                 else:
-                    self._out.close_style(style)
+                    self._leaf[name](value)
+            elif name in _STYLES:
+                if kind == "start":
+                    self._out.open_style(_STYLES[name])
+                else:
+                    self._out.close_style(_STYLES[name])
+            elif kind == "start":
+                self._start[name](value, place)
             else:
-                self._leaf[kind](value)
+                self._end[name]()
         text = self._page.text()
-        spans = sorted(
-            (_folded(span, text) if span.kind == "blockquote" else span)
-            for span in self._page.spans
-        )
+        spans = [
+            _folded(span, text) if span.kind == "blockquote" else span for span in self._page.spans
+        ]
         spans.sort(key=lambda span: (span.start, -span.end))
         return Document(text, tuple(spans), self._marks)
 
@@ -178,11 +179,13 @@ class Converter:
     def _list(self, first: int | None, place: int) -> None:
         self._block(place)
         self._lists.append(first)
+        self._firsts.append(first)
         self._out.open_list()
 
     def _end_list(self) -> None:
         self._depth -= 1
         self._lists.pop()
+        self._firsts.pop()
         self._out.close_list()
 
     def _item(self, _: Any, place: int) -> None:
@@ -191,8 +194,15 @@ class Converter:
         if number is None:
             self._out.item(_BULLETS[(len(self._lists) - 1) % 3] + " ")
         else:
-            self._out.item(f"{number}. ")
-            self._lists[-1] = number + 1
+            self._out.item(f"{self._number(place, number)}. ")
+
+    def _number(self, place: int, counted: int) -> int:
+        """Return the number as it is written; where each says the same, they are counted."""
+        match = _NUMBER.match(self._source, place)
+        written = int(match.group()) if match else counted
+        number = counted if written in self._firsts[-1:] else written
+        self._lists[-1] = number + 1
+        return number
 
     def _end_item(self) -> None:
         self._depth -= 1
@@ -249,13 +259,15 @@ class Converter:
 
     # What stands in a line
 
-    def _bare(self, event: str) -> None:
-        if event == "Rule":
-            self._out.block()
-            self._out.put(RULE)
-            self._out.block()
-        else:
-            self._out.line()
+    def _rule(self, place: int) -> None:
+        if self._depth < 2:
+            self._marks.setdefault(place, self._page.size)
+        self._out.block()
+        self._out.put(RULE)
+        self._out.block()
+
+    def _break(self, _: str) -> None:
+        self._out.line()
 
     def _text(self, text: str, place: int) -> None:
         if self._code is not None:

@@ -9,8 +9,11 @@ from typing import Any
 MAX_EVENTS = 200_000
 """More than an answer of a megabyte has; what has more is shown as it was written."""
 
-Events = list[tuple[Any, dict[str, int]]]
-"""C{(event, {"start", "end"})}; positions are bytes of the UTF-8 source."""
+Event = tuple[str, str, Any, int, int]
+"""C{(kind, name, value, start, end)}: C{start} or C{end} of the element C{name} with its data, or
+C{leaf} with its text; the place is bytes of the UTF-8 source."""
+
+Events = list[Event]
 
 
 def parse(source: str) -> Events | None:
@@ -18,7 +21,21 @@ def parse(source: str) -> Events | None:
 
     @return: None for a text of more than L{MAX_EVENTS}.
     """
-    events = list(islice(_parser().events_with_range(source), MAX_EVENTS + 1))
+    events: Events = []
+    for event, place in islice(_parser().events_with_range(source), MAX_EVENTS + 1):
+        if type(event) is str:
+            events.append(("leaf", event, "", place["start"], place["end"]))
+            continue
+        [(kind, value)] = event.items()
+        if kind != "Start" and kind != "End":
+            events.append(("leaf", kind, value, place["start"], place["end"]))
+            continue
+        kind = "start" if kind == "Start" else "end"
+        if type(value) is str:
+            events.append((kind, value, None, place["start"], place["end"]))
+        else:
+            [(name, data)] = value.items()
+            events.append((kind, name, data, place["start"], place["end"]))
     return events if len(events) <= MAX_EVENTS else None
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from pitelegram.bridge.rendering.converting import Converter, Document
 from pitelegram.bridge.rendering.messages import entity_calls, plain_calls, rich_call, visible
 from pitelegram.bridge.rendering.parsing import Events, parse
 from pitelegram.bridge.rendering.records import AttachedText, Rendered, RenderOptions, Span, Step
-from pitelegram.bridge.rendering.richsource import chunks
+from pitelegram.bridge.rendering.richsource import Chunk, chunks
 from pitelegram.bridge.rendering.source import regular, safe, too_deep
 from pitelegram.bridge.rendering.splitting import LIMIT, Measure, split
 
@@ -41,7 +43,7 @@ def _converted(source: str, options: RenderOptions) -> tuple[Document, Events | 
         better = regular(source)
         events = parse(better)
         if events is not None:
-            document = Converter(options.columns).run(events)
+            document = Converter(better.encode("utf-8"), options.columns).run(events)
             if visible(document.text):
                 return document, events, better
     return Document(source, (), {}), None, source
@@ -51,7 +53,7 @@ def _rich_steps(
     source: str, events: Events, document: Document, measure: Measure
 ) -> tuple[Step, ...]:
     found = chunks(source, events)
-    starts = [0, *(document.marks.get(chunk.mark, -1) for chunk in found[1:])]
+    starts = [0, *_places(source, document, found[1:])]
     if not found or -1 in starts or starts != sorted(starts):
         return ()
     steps = []
@@ -59,6 +61,15 @@ def _rich_steps(
         if visible(chunk.markdown) and visible(document.text[start:end]):
             steps.append(_step(document, measure, start, end, chunk.markdown))
     return tuple(steps)
+
+
+def _places(source: str, document: Document, found: Sequence[Chunk]) -> Iterator[int]:
+    """Return where in the text chunks begin; -1 where that is not known."""
+    raw = source.encode("utf-8") if found else b""
+    for chunk in found:
+        start = document.marks.get(chunk.base, -1)
+        verbatim = raw[chunk.base : chunk.mark].decode("utf-8", "replace")
+        yield start + len(verbatim) if start >= 0 else -1
 
 
 def _step(document: Document, measure: Measure, start: int, end: int, markdown: str) -> Step:

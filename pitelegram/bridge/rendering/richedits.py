@@ -14,6 +14,7 @@ _SPECIAL = re.compile(rb"[<$]")
 _MATH = re.compile(r"[\\^{}]")
 _QUOTED = re.compile(rb"^( {0,3}>) (?=[^\s>])", re.M)
 _CODE_LEVEL = 3
+_STARTS = frozenset(("List", "CodeBlock", "Item", "BlockQuote", "Link", "Image"))
 
 
 class Edit(NamedTuple):
@@ -45,30 +46,25 @@ class Edits:
         self._edits: list[Edit] = []
         self._lists = 0
         self._code = 0
-        self._images = 0
+        self._links = 0
 
     def collect(self, events: Events) -> list[Edit]:
         """Return the changes in order; they do not overlap."""
-        for event, place in events:
-            if type(event) is str:
-                continue
-            [(kind, value)] = event.items()
-            start, end = place["start"], place["end"]
-            if kind == "Text":
+        for kind, name, value, start, end in events:
+            if kind == "start":
+                if name in _STARTS:
+                    self._begin(name, value, start, end)
+            elif kind == "end":
+                self._leave(name)
+            elif name == "Text":
                 if not self._code:
                     self._text(start, end)
-            elif kind in ("Start", "End"):
-                name, data = (value, None) if type(value) is str else next(iter(value.items()))
-                if kind == "Start":
-                    self._begin(name, data, start, end)
-                else:
-                    self._leave(name)
-            elif kind in ("Html", "InlineHtml"):
+            elif name in ("Html", "InlineHtml"):
                 self._html(start, end)
-            elif kind == "InlineMath" and not _MATH.search(value):
+            elif name == "InlineMath" and not _MATH.search(value):
                 self._add(start, start + 1, b"\\$")
                 self._add(end - 1, end, b"\\$")
-            elif kind == "DisplayMath" and "\n" in value:
+            elif name == "DisplayMath" and "\n" in value:
                 self._display(start, end)
         return sorted(self._edits)
 
@@ -87,6 +83,7 @@ class Edits:
         elif name == "BlockQuote":
             self._quote(start, end)
         elif name in ("Link", "Image"):
+            self._links += 1
             self._link(name == "Image", data, start, end)
 
     def _leave(self, name: str) -> None:
@@ -94,6 +91,8 @@ class Edits:
             self._lists -= 1
         elif name == "CodeBlock":
             self._code -= 1
+        elif name in ("Link", "Image"):
+            self._links -= 1
 
     def _text(self, start: int, end: int) -> None:
         for match in _SPECIAL.finditer(self._source, start, end):
@@ -139,6 +138,11 @@ class Edits:
             if not live:
                 self._add(start, start + 1, b"&lt;")
             return
+        if image and self._links > 1:
+            closing = self._source.rfind(b"](", start, end)
+            self._add(start, start + 2, b"")
+            self._add(closing if closing > 0 else end - 1, end, b"")
+            return
         if image:
             self._add(start, start + 1, b"")
         opening = start + image
@@ -146,6 +150,8 @@ class Edits:
             if not live:
                 self._add(opening, opening + 1, b"\\[")
             return
+        if kind == "Collapsed" and self._source[end : end + 2] == b"[]":
+            end += 2
         address = f"({target})" if live and " " not in target else ""
         if not address:
             self._add(opening, opening + 1, b"\\[")

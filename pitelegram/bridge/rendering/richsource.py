@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
 
-from pitelegram.bridge.cutting import utf16_length
 from pitelegram.bridge.rendering.parsing import Events
 from pitelegram.bridge.rendering.richedits import Edits, Refused, edited
+from pitelegram.bridge.rendering.splitting import units
 
 MAX_CHARACTERS = 32_768
 MAX_BLOCKS = 500
@@ -18,6 +19,12 @@ MAX_COLUMNS = 20
 
 _ROOM = 64
 """Characters left free for a fence that is closed at the end of a chunk."""
+
+_LONG = 8192
+_STRIDE = 512
+"""Prose is cut about every so many bytes, in paragraphs that are longer than the former."""
+
+_WORD = re.compile(rb"(?<=\S) (?=[A-Za-z\x80-\xff])")
 
 _BLOCKS = frozenset(
     "Paragraph Heading BlockQuote CodeBlock HtmlBlock List Item Table TableHead TableRow".split()
@@ -30,14 +37,14 @@ class _Piece:
 
     @ivar mark: where it begins for the conversion to text; C{start} is the same or before it, at
         the beginning of the line.
-    @ivar family: pieces of one block that was too big have the same number; 0: a whole block.
+    @ivar base: see L{Chunk}.
     """
 
     start: int
     mark: int
+    base: int
     end: int
     blocks: int
-    family: int = 0
     opening: str = ""
     closing: str = ""
 
@@ -46,11 +53,13 @@ class _Piece:
 class Chunk:
     """One rich message.
 
-    @ivar mark: the place of the source where it begins.
+    @ivar mark: the place of the source (bytes) where it begins.
+    @ivar base: an element of the source that begins here or before; what lies between is verbatim.
     """
 
     markdown: str
     mark: int
+    base: int
 
 
 @attrs.define
@@ -61,8 +70,8 @@ class _Block:
     mark: int
     end: int
     blocks: int = 1
-    inner: list[tuple[int, int]] = attrs.Factory(list)
-    """Where it may be cut: (place, blocks before the next one)."""
+    inner: list[tuple[int, int, int]] = attrs.Factory(list)
+    """Where it may be cut: (place, blocks before it, base)."""
 
 
 def chunks(
@@ -78,11 +87,7 @@ def chunks(
     try:
         edits = Edits(raw).collect(events)
         blocks = _blocks(raw, events)
-        pieces = [
-            piece
-            for number, block in enumerate(blocks, 1)
-            for piece in _pieces(raw, block, number, limit - _ROOM, most)
-        ]
+        pieces = [piece for block in blocks for piece in _pieces(raw, block, limit - _ROOM, most)]
         return [
             _chunk(raw, edits, group) for group in _packed(raw, edits, pieces, limit - _ROOM, most)
         ]
@@ -97,55 +102,63 @@ def _line(raw: bytes, place: int) -> int:
 def _blocks(raw: bytes, events: Events) -> list[_Block]:
     result: list[_Block] = []
     depth = inline = 0
-    for event, place in events:
-        if type(event) is str:
-            if event == "Rule" and depth == 0:
-                start = place["start"]
-                result.append(_Block("Rule", None, _line(raw, start), start, place["end"]))
+    for kind, name, data, start, end in events:
+        if kind == "leaf":
+            if depth == 0 and name == "Rule":
+                result.append(_Block("Rule", None, _line(raw, start), start, end))
+            elif depth == 1 and not inline and name == "Text":
+                _text(raw, result[-1], start, end)
             continue
-        [(kind, value)] = event.items()
-        if kind == "Text":
-            if depth == 1 and not inline and result[-1].kind in ("Paragraph", "CodeBlock"):
-                result[-1].inner.append((place["start"], result[-1].blocks))
-            continue
-        if kind not in ("Start", "End"):
-            continue
-        name, data = (value, None) if type(value) is str else next(iter(value.items()))
         if name not in _BLOCKS:
-            inline += (1 if kind == "Start" else -1) if name != "TableCell" else 0
+            inline += (1 if kind == "start" else -1) if name != "TableCell" else 0
             continue
-        if kind == "End":
+        if kind == "end":
             depth -= 1
             continue
         depth += 1
         if depth > MAX_NESTING or name == "Table" and len(data) > MAX_COLUMNS:
             raise Refused
-        start = place["start"]
         if depth == 1:
-            result.append(_Block(name, data, _line(raw, start), start, place["end"]))
+            result.append(_Block(name, data, _line(raw, start), start, end))
             continue
         block = result[-1]
         if depth == 2 and (block.kind != "Table" or name == "TableRow"):
-            block.inner.append((start, block.blocks))
+            block.inner.append((start, block.blocks, start))
         block.blocks += 1
     return result
 
 
-def _pieces(raw: bytes, block: _Block, family: int, limit: int, most: int) -> Iterable[_Piece]:
-    size = utf16_length(raw[block.start : block.end].decode("utf-8", "replace"))
-    if size <= limit and block.blocks <= most:
-        return [_Piece(block.start, block.mark, block.end, block.blocks)]
-    if block.kind == "Paragraph":
-        return _sentences(raw, block, family)
+def _text(raw: bytes, block: _Block, start: int, end: int) -> None:
+    """Note where a text may be cut: code at its lines, prose before words that begin nothing."""
+    if block.kind == "CodeBlock":
+        place = start
+        while 0 < place < end:
+            block.inner.append((place, 1, start))
+            place = raw.find(b"\n", place, end) + 1
+    elif block.kind == "Paragraph" and block.end - block.start > _LONG:
+        place = start
+        while (match := _WORD.search(raw, place, end)) is not None:
+            if b"||" in raw[start:end]:
+                return
+            block.inner.append((match.end(), 1, start))
+            place = match.end() + _STRIDE
+
+
+def _pieces(raw: bytes, block: _Block, limit: int, most: int) -> Iterable[_Piece]:
+    if block.blocks <= most and _fits(raw[block.start : block.end], limit):
+        return [_Piece(block.start, block.mark, block.mark, block.end, block.blocks)]
     if not block.inner:
         raise Refused
-    return _parts(raw, block, family)
+    return _sentences(block) if block.kind == "Paragraph" else _parts(raw, block)
 
 
-def _parts(raw: bytes, block: _Block, family: int) -> Iterator[_Piece]:
+def _fits(raw: bytes, limit: int) -> bool:
+    return len(raw) <= limit or units(raw.decode("utf-8", "replace")) <= limit
+
+
+def _parts(raw: bytes, block: _Block) -> Iterator[_Piece]:
     """Cut at code lines, items, rows or the blocks of a quote."""
     opening = closing = ""
-    first = block.start
     if block.kind == "CodeBlock":
         if type(block.data) is not dict:
             raise Refused
@@ -155,29 +168,26 @@ def _parts(raw: bytes, block: _Block, family: int) -> Iterator[_Piece]:
     elif block.kind == "Table":
         opening = raw[block.start : _line(raw, block.inner[0][0])].decode()
     places = block.inner
-    for number, (place, before) in enumerate(places):
-        start = first if number == 0 else _line(raw, place)
+    for number, (place, before, base) in enumerate(places):
         last = number + 1 == len(places)
-        end = block.end if last else _line(raw, places[number + 1][0])
-        count = (block.blocks if last else places[number + 1][1]) - before
+        following = block.blocks if last else places[number + 1][1]
         yield _Piece(
-            start,
-            block.mark if number == 0 else place,
-            end,
-            count + (before if number == 0 else 0),
-            family,
-            "" if number == 0 else opening,
+            _line(raw, place) if number else block.start,
+            place if number else block.mark,
+            base if number else block.mark,
+            block.end if last else _line(raw, places[number + 1][0]),
+            following - (before if number else 0) + (block.kind == "CodeBlock"),
+            opening if number else "",
             "" if last else closing,
         )
 
 
-def _sentences(raw: bytes, block: _Block, family: int) -> Iterator[_Piece]:
-    """Cut a paragraph where a text between its styles begins."""
-    places = [place for place, _ in block.inner if place > block.mark]
-    starts = [block.start, *places]
-    for start, end in zip(starts, [*places, block.end], strict=True):
-        mark = block.mark if start == block.start else start
-        yield _Piece(start, mark, end, 1, family)
+def _sentences(block: _Block) -> Iterator[_Piece]:
+    """Cut a paragraph between words that no style lies over."""
+    places = [(block.mark, 1, block.mark), *block.inner]
+    ends = [*(place for place, _, _ in block.inner), block.end]
+    for (start, _, base), end in zip(places, ends, strict=True):
+        yield _Piece(start, start, base, end, 1)
 
 
 def _packed(
@@ -186,8 +196,8 @@ def _packed(
     group: list[_Piece] = []
     size = blocks = 0
     for piece in pieces:
-        length = utf16_length(edited(raw, edits, piece.start, piece.end)) + 2
-        extra = utf16_length(piece.opening)
+        length = units(edited(raw, edits, piece.start, piece.end)) + 2
+        extra = units(piece.opening)
         if length + extra > limit or piece.blocks > most:
             raise Refused
         if group and (size + length > limit or blocks + piece.blocks > most):
@@ -203,5 +213,4 @@ def _packed(
 def _chunk(raw: bytes, edits: list[Any], group: list[_Piece]) -> Chunk:
     first, last = group[0], group[-1]
     body = edited(raw, edits, first.start, last.end).strip("\n")
-    closing = last.closing if last.closing else ""
-    return Chunk(first.opening + body + closing, first.mark)
+    return Chunk(first.opening + body + last.closing, first.mark, first.base)

@@ -46,12 +46,16 @@ class Part:
     spans: tuple[Span, ...]
 
 
+def units(text: str) -> int:
+    """Return the length of a text as Telegram counts it."""
+    return len(text) if text.isascii() else len(text) + len(_ASTRAL.findall(text))
+
+
 class Measure:
     """Counts UTF-16 units of stretches of one text, without reading them again."""
 
     def __init__(self, text: str) -> None:
-        wide = not text.isascii() and max(text) > "\uffff"
-        self._astral = [match.start() for match in _ASTRAL.finditer(text)] if wide else []
+        self._astral = [match.start() for match in _ASTRAL.finditer(text)]
         self._size = len(text)
 
     def units(self, start: int, end: int) -> int:
