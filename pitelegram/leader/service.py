@@ -191,6 +191,7 @@ class LeaderService(AsyncMultiService):
     def _replaced(self, user_id: int) -> None:
         text = "ℹ️ This bot is not paired with you any more; what is written here reaches nobody."
         spawn(self.log, "telling a former owner", self.reply(TelegramTarget(user_id), text))
+        self.desk.asking.wake()
 
     def _service_message(self, message: dict[str, Any]) -> Deferred[None] | None:
         if "forum_topic_created" in message:

@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 
 from pitelegram.botapi.interfaces import IBotApi, ISendGate
 from pitelegram.errors import CertainlyUnsent, Refused, StoreError, TelegramError
-from pitelegram.kernel.deferring import log_failure
+from pitelegram.kernel.deferring import log_failure, spawn
 from pitelegram.routing import cases, choosertexts
 from pitelegram.routing.cases import Case
 from pitelegram.routing.choosertexts import View, Worker
@@ -130,6 +130,7 @@ class Asking:
     def _next(self) -> Case | None:
         """Return a case with something to show; else look again when one may have."""
         now = self.clock.seconds()
+        self._drop_former()
         if not self.choosing.candidates.possible():
             self._without_threads()
             return None
@@ -158,6 +159,14 @@ class Asking:
             self.choosing.dissolve()
         if len(self.choosing.cases):
             self._look_again(MODE_DELAY)
+
+    def _drop_former(self) -> None:
+        """What a former owner wrote goes nowhere any more: nobody could be asked about it."""
+        owner = self.owner()
+        for case in self.choosing.cases:
+            if owner is not None and case.target.chat_id != owner and case.asking and not case.held:
+                self._log.warn("messages of a former owner are dropped")
+                spawn(self._log, "dropping a case", self.choosing.end(case, "gone"))
 
     def _due(self, case: Case, making: bool, room: bool, workers: list[Worker]) -> float | None:
         """Return when something may be shown for a case; None: not before something changes."""

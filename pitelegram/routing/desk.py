@@ -97,6 +97,10 @@ class Desk:
             return []
         return [f"messages in the chat wait until you choose a worker for them: {count}"]
 
+    def is_former(self, chat_id: int) -> bool:
+        """Whether a chat is not the owner's any more, who is somebody else by now."""
+        return self.owner() not in (None, chat_id)
+
     def stop(self) -> None:
         """Ask and delete nothing more."""
         self.choosing.stop()

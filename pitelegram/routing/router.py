@@ -330,6 +330,9 @@ class Router(Service):
         return Outcome.AGAIN if full or entry.attempts < _MOST_ATTEMPTS else Outcome.OVER
 
     async def _serve_daemon(self, entry: Entry) -> None:
+        if self.desk.is_former(entry.row.chat_id):
+            self._log.warn("an update of kind {kind} of a former owner", kind=entry.row.kind)
+            return
         callback_id = entry.row.callback_id
         if callback_id is not None and not await self.journal.claim_callback(callback_id):
             return

@@ -113,6 +113,32 @@ class DroppedTests(ChooserCase):
         self.assertIn("1 messages in it were dropped", told[1])
 
 
+class FormerOwnerTests(ChooserCase):
+    """What the one before wrote, and nobody served in time."""
+
+    def replace(self) -> None:
+        """The daemon is killed, somebody else becomes the owner, and it starts again."""
+        self.owner.owner_id = OWNER + 1
+        self.restart()
+        self.clock.pump([1.0] * 30)
+
+    def test_press(self) -> None:
+        """It is not executed for the former owner."""
+        self.router.journal = Failing(self.journal, StoreFull("full"))  # type: ignore[assignment]
+        self.accept(self.callback(50, "d:stop", thread=None))
+        self.replace()
+        self.assertEqual((self.states(), self.daemon.handled), (["settled"], []))
+
+    def test_choice(self) -> None:
+        """Messages that wait for his choice do not wait for ever, and reach nobody."""
+        link = self.follow("a")
+        self.accept(self.message(LOST, "one"), self.command("/compact"))
+        self.assertEqual(self.states(), ["held", "held"])
+        self.replace()
+        self.assertEqual((self.states(), self.choosers.all()), (["settled", "settled"], []))
+        self.assertEqual((self.desk.problems(), self.texts(link)), ([], []))
+
+
 class HostileTests(SynchronousTestCase):
     """What is no update of Telegram's."""
 
