@@ -28,6 +28,7 @@ class Presses:
     clearing: Clearing
     api: IBotApi
     gate: ISendGate
+    _stripping: set[tuple[int, int]] = attrs.field(factory=set, init=False)
     _log = Logger()
 
     def wants(self, query: dict[str, Any]) -> bool:
@@ -174,14 +175,21 @@ class Presses:
             self._log.debug("a button was not answered: {code}", code=error.code)
 
     async def _strip(self, query: dict[str, Any]) -> None:
+        """Once for a message, however often it is pressed: edits are few, and others wait for them."""
         message = query.get("message") or {}
         where = {"chat_id": message["chat"]["id"], "message_id": message["message_id"]}
-        await self.gate.wait(where["chat_id"], "edit")
+        key = (where["chat_id"], where["message_id"])
+        if key in self._stripping:
+            return
+        self._stripping.add(key)
         params = {**where, "reply_markup": {"inline_keyboard": []}}
         try:
+            await self.gate.wait(where["chat_id"], "edit")
             await self.api.call("editMessageReplyMarkup", params)
         except TelegramError as error:
             self._log.debug("dead buttons stay: {code}", code=error.code)
+        finally:
+            self._stripping.discard(key)
 
 
 def _is_on(case: Case, query: dict[str, Any]) -> bool:

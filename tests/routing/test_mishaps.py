@@ -113,6 +113,24 @@ class DroppedTests(ChooserCase):
         self.assertIn("1 messages in it were dropped", told[1])
 
 
+class CrowdedTests(ChooserCase):
+    """Where edits are scarce."""
+
+    def test_dead_buttons(self) -> None:
+        """However often they are pressed, they use up one edit, and questions go on being asked."""
+        self.follow("a")
+        for number in range(200):
+            self.accept(self.callback(4000 + number % 2, "reroute:x:y", f"q{number}", LOST))
+        self.accept(self.message(LOST, "one"))
+        self.clock.pump([1.0] * 10)
+        self.assertEqual(len(self.asked()), 1)
+        self.choose("✖️ Dismiss")
+        self.clock.pump([1.0] * 10)
+        self.assertIn("Dismissed", self.api.made("editMessageText")[-1].params["text"])
+        self.assertLess(len(self.api.made("editMessageReplyMarkup")), 20)
+        self.assertEqual(self.gate.blocked_for(OWNER), 0.0)
+
+
 class FormerOwnerTests(ChooserCase):
     """What the one before wrote, and nobody served in time."""
 
