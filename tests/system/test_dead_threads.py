@@ -99,11 +99,11 @@ class DeadThreads(SystemCase):
         (thread,) = await self.start("alpha")
         for number, description in enumerate((NOT_FOUND, "Bad Request: TOPIC_DELETED")):
             fault = self.system.telegram.faults.add(
-                "sendMessage", "error", description=description, containing=f"said: {number}"
+                "sendMessage", "error", description=description, containing=f"said: alarm {number}"
             )
-            await self.asked(str(number), thread)
+            await self.asked(f"alarm {number}", thread)
             self.assertEqual(fault.hits, 1)
-            self.once(f"said: {number}", thread)
+            self.once(f"said: alarm {number}", thread)
         self.assertEqual(self.made("createForumTopic"), 2)
         self.assertEqual(self.made("editForumTopic"), 2)
         self.assertEqual(len(self.named("A")), 1)
