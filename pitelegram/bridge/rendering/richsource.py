@@ -20,6 +20,9 @@ MAX_COLUMNS = 20
 _ROOM = 64
 """Characters left free for a fence that is closed at the end of a chunk."""
 
+_CONTAINERS = 8
+"""Blocks left free for the list, quote or table that goes on in a chunk."""
+
 _LONG = 8192
 _STRIDE = 512
 """Prose is cut about every so many bytes, in paragraphs that are longer than the former."""
@@ -87,9 +90,14 @@ def chunks(
     try:
         edits = Edits(raw).collect(events)
         blocks = _blocks(raw, events)
-        pieces = [piece for block in blocks for piece in _pieces(raw, block, limit - _ROOM, most)]
+        pieces = [
+            piece
+            for block in blocks
+            for piece in _pieces(raw, block, limit - _ROOM, most - _CONTAINERS)
+        ]
         return [
-            _chunk(raw, edits, group) for group in _packed(raw, edits, pieces, limit - _ROOM, most)
+            _chunk(raw, edits, group)
+            for group in _packed(raw, edits, pieces, limit - _ROOM, most - _CONTAINERS)
         ]
     except Refused:
         return []
@@ -136,10 +144,8 @@ def _text(raw: bytes, block: _Block, start: int, end: int) -> None:
             block.inner.append((place, 1, start))
             place = raw.find(b"\n", place, end) + 1
     elif block.kind == "Paragraph" and block.end - block.start > _LONG:
-        place = start
+        place = start if raw.find(b"||", start, end) < 0 else end
         while (match := _WORD.search(raw, place, end)) is not None:
-            if b"||" in raw[start:end]:
-                return
             block.inner.append((match.end(), 1, start))
             place = match.end() + _STRIDE
 

@@ -13,6 +13,8 @@ _FENCE = re.compile(r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}|~{3,})([^\n
 _ROUND = re.compile(r"\\\(((?:(?!\\\()[^`$\n]){1,300}?)\\\)")
 _SQUARE = re.compile(r"\\\[((?:(?!\\\[)[^`$]){1,1000}?)\\\]")
 _DEFINITION = re.compile(r"^( {0,3})\[([^\[\]\n]{1,200})\]:(?=[ \t]*\S)", re.M)
+_LOOK_BACK = 2000
+_MOST_LABELS = 200
 _DEEP = re.compile(r"^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){65}", re.M)
 
 
@@ -69,8 +71,9 @@ def _math(text: str) -> str:
 
 
 def _dollars(text: str, match: re.Match[str], mark: str, inner: str) -> str:
-    line = text.rfind("\n", 0, match.start()) + 1
-    in_code = text.count("`", max(line, match.start() - 2000), match.start()) % 2
+    start = max(0, match.start() - _LOOK_BACK)
+    line = max(start, text.rfind("\n", start, match.start()) + 1)
+    in_code = text.count("`", line, match.start()) % 2
     if in_code or not inner.strip() or "\n\n" in inner:
         return match.group()
     return f"{mark}{inner}{mark}"
@@ -80,9 +83,11 @@ def _tables(text: str) -> str:
     if "|" not in text or "-" not in text:
         return text
     lines = text.split("\n")
-    for number in range(1, len(lines)):
+    number = 1
+    while number < len(lines):
         if _is_delimiter(lines[number]) and "|" in lines[number - 1]:
-            _widen(lines, number)
+            number = _widen(lines, number)
+        number += 1
     return "\n".join(lines)
 
 
@@ -90,8 +95,11 @@ def _is_delimiter(line: str) -> bool:
     return "-" in line and "|" in line and not line.strip("|-: \t>")
 
 
-def _widen(lines: list[str], number: int) -> None:
-    """Give header and delimiter row of a table as many cells as its longest row has."""
+def _widen(lines: list[str], number: int) -> int:
+    """Give header and delimiter row of a table as many cells as its longest row has.
+
+    Return the line behind the table.
+    """
     wanted = have = _cells(lines[number])
     header = _cells(lines[number - 1])
     last = number + 1
@@ -103,6 +111,7 @@ def _widen(lines: list[str], number: int) -> None:
         lines[number] = lines[number].rstrip().rstrip("|") + "|---" * (wanted - have) + "|"
     if wanted > header:
         lines[number - 1] = lines[number - 1].rstrip().rstrip("|") + "| " * (wanted - header) + "|"
+    return last
 
 
 def _cells(line: str) -> int:
@@ -120,10 +129,9 @@ def _definitions(text: str, source: str) -> str:
         label = match.group(2).casefold()
         if not folded:
             folded.append(source.casefold())
-        again = label in seen
+        first = label not in seen and len(seen) < _MOST_LABELS and not label.startswith("^")
         seen.add(label)
-        unused = len(seen) > 200 or folded[0].count(f"[{label}]") < 2
-        if again or unused or label.startswith("^"):
+        if not first or folded[0].count(f"[{label}]") < 2:
             return f"{match.group(1)}\\[{match.group(2)}]:"
         return match.group()
 
