@@ -331,13 +331,16 @@ class Inbox(Facts, Ledgers):
 
 
 def _inherit(connection: sqlite3.Connection, head: int, member: int) -> None:
-    """A member that is not joined yet gives its lane and its mark to the head."""
+    """A member that is not joined yet gives its lane and its mark to the head, each by itself."""
+    wishes = "SELECT 1 FROM inbox WHERE seq = ? AND state <> 'joined'"
     connection.execute(
-        "UPDATE inbox SET (lane, place, skip) = (SELECT m.lane, coalesce(m.place, inbox.place),"
-        " max(m.skip, inbox.skip) FROM inbox AS m WHERE m.seq = ?) WHERE seq = ? AND lane = 'normal'"
-        " AND EXISTS (SELECT 1 FROM inbox WHERE seq = ? AND state <> 'joined'"
-        " AND (lane = 'priority' OR skip))",
+        "UPDATE inbox SET lane = 'priority', place = coalesce((SELECT m.place FROM inbox AS m"
+        " WHERE m.seq = ?), place) WHERE seq = ? AND lane = 'normal'"
+        f" AND EXISTS ({wishes} AND lane = 'priority')",
         (member, head, member),
+    )
+    connection.execute(
+        f"UPDATE inbox SET skip = 1 WHERE seq = ? AND EXISTS ({wishes} AND skip)", (head, member)
     )
 
 

@@ -112,9 +112,16 @@ class InboxContract(StoreContract):
     async def test_group_inherits(self) -> None:
         """What was asked for one message while they were being gathered holds for the prompt."""
         inbox = await self.inbox()
-        for number, name in enumerate("abcd"):
+        for number, name in enumerate("abcdefg"):
             await inbox.admit(name, "telegram", "message", b"{}", None, number, 7, None, number)
-        first, second, third, fourth = (row.seq for row in inbox.rows("admitted"))
+        rows = [row.seq for row in inbox.rows("admitted")]
+        first, second, third, fourth, *both = rows
+        await inbox.move(both[1], "priority")
+        await inbox.mark(both[2], True)
+        await inbox.hold_group(both, "e f g", {})
+        (group,) = inbox.rows("held")
+        assert (group.seq, group.lane, group.skip) == (both[0], "priority", True)
+        await inbox.settle([group.seq])
         await inbox.move(second, "priority")
         await inbox.hold_group([first, second], "a b", {})
         await inbox.mark(fourth, True)

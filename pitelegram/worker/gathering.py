@@ -20,7 +20,7 @@ from pitelegram.store.rows import SPREAD, InboxRow
 from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.files import Files
 from pitelegram.worker.interfaces import IGatherer
-from pitelegram.worker.lanes import CONTROL, PRIORITY
+from pitelegram.worker.lanes import CONTROL
 from pitelegram.worker.making import Made, Maker, files_missing
 from pitelegram.worker.settling import Settler, short_id
 
@@ -135,7 +135,7 @@ class Gatherer:
 
     def keep(self) -> None:
         """Have the files of everything unsettled not age out."""
-        contents = [row.content or {} for row in self._inbox.rows("held", "handed")]
+        contents = [row.content or {} for row in self._inbox.rows("held", "handed", "uncertain")]
         listed = [content.get("files") for content in contents]
         files = [each for found in listed if isinstance(found, list) for each in found]
         self._files.keep(str(each["path"]) for each in files if isinstance(each, dict))
@@ -316,7 +316,6 @@ class Gatherer:
                     await self._inbox.hold(item.head, made.prompt, made.content)
                 else:
                     await self._inbox.hold_group(item.seqs, made.prompt, made.content)
-                    await self._take_wishes(item.head)
                 return
             except StoreError as error:
                 states = {row.seq for row in self._inbox.rows("admitted", "joined", "held")}
@@ -325,14 +324,6 @@ class Gatherer:
                     return
                 self._log.error("a prompt could not be stored: {reason}", reason=str(error))
                 await sleep(self._clock, AGAIN)
-
-    async def _take_wishes(self, head: int) -> None:
-        """What the operator wished about one message of a group counts for its prompt."""
-        members = self._inbox.members(head)
-        if any(member.skip for member in members):
-            await self._inbox.mark(head, True)
-        if any(member.lane == PRIORITY for member in members):
-            await self._inbox.move(head, PRIORITY)
 
     def _tell(self, item: _Item, made: Made) -> None:
         """Tell the operator what did not work; told once, however often the prompt is made."""

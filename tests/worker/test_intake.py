@@ -203,14 +203,18 @@ class FileTests(IntakeCase):
         self.assertTrue((rig.base / "downloads" / path).is_file())
 
     def test_kept(self) -> None:
-        """Files of what is unsettled do not age out."""
+        """Files of what is unsettled do not age out; what may be sent again is unsettled, too."""
         rig = self.begun()
         rig.link.files["F"] = b"\0"
         rig.message(None, 5, **document())
-        path = Path(rig.inbox.rows("held")[0].content["files"][0]["path"])  # type: ignore[index]
-        os.utime(path, (1, 1))
-        rig.parts.gatherer.keep()
-        self.assertGreater(path.stat().st_mtime, 1_000_000)
+        (row,) = rig.inbox.rows("held")
+        path = Path(row.content["files"][0]["path"])  # type: ignore[index]
+        for state in ("held", "uncertain"):
+            self.assertEqual([each.seq for each in rig.inbox.rows(state)], [row.seq])
+            os.utime(path, (1, 1))
+            rig.parts.gatherer.keep()
+            self.assertGreater(path.stat().st_mtime, 1_000_000, state)
+            rig.inbox.uncertain([row.seq])
 
     def test_what_the_leader_names(self) -> None:
         """A link, a directory or nothing at all is never used as a file."""
@@ -453,6 +457,26 @@ class GroupTests(IntakeCase):
         rig.run(1.5)
         (row,) = rig.inbox.rows("held")
         self.assertEqual((row.message_id, row.skip), (5, True))
+
+    def test_wish_that_was_taken_back(self) -> None:
+        """It stays so when the prompt is made again."""
+        rig = self.begun()
+        rig.link.files.update({"F": PNG, "G": PNG})
+        rig.message(None, 5, media_group_id="A", **photo())
+        rig.message(None, 6, media_group_id="A", **photo("G"))
+        body: dict[str, Any] = {"message_id": 6, "chat": {"id": CHAT}}
+        wished = [{"type": "emoji", "emoji": "👎"}]
+        rig.forward("message_reaction", {**body, "old_reaction": [], "new_reaction": wished})
+        rig.run(1.5)
+        (row,) = rig.inbox.rows("held")
+        self.assertTrue(row.skip)
+        rig.forward("message_reaction", {**body, "old_reaction": wished, "new_reaction": []})
+        edited = {"media_group_id": "A", "caption": "late", **photo("G")}
+        rig.forward("edited_message", {**body, **edited})
+        rig.run(0.1)
+        (row,) = rig.inbox.rows("held")
+        self.assertIn("late", row.prompt or "")
+        self.assertFalse(row.skip)
 
     def test_drop_before(self) -> None:
         """Only what is older goes."""
