@@ -182,7 +182,7 @@ def _parts(raw: bytes, block: _Block) -> Iterator[_Piece]:
             place if number else block.mark,
             base if number else block.mark,
             block.end if last else _line(raw, places[number + 1][0]),
-            following - (before if number else 0) + (block.kind == "CodeBlock"),
+            following - (before if number else 0),
             opening if number else "",
             "" if last else closing,
         )

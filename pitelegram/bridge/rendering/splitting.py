@@ -96,7 +96,7 @@ def split(
     start, stop = bounds or (0, len(text))
     measure = measure or Measure(text)
     active = _Active(spans)
-    result = []
+    result: list[Part] = []
     while True:
         while start < stop and text[start] == "\n":
             start += 1
