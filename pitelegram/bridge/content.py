@@ -10,7 +10,7 @@ import attrs
 from pitelegram.bridge.entities import with_links
 from pitelegram.bridge.filerefs import FileRef, files_of
 from pitelegram.bridge.kinds import notes_of, person
-from pitelegram.bridge.marking import guard, plain, shorten
+from pitelegram.bridge.marking import guard, plain, seen_as, shorten
 from pitelegram.bridge.richplain import rich_text
 
 Message = dict[str, Any]
@@ -162,7 +162,7 @@ def _source(origin: Message) -> str:
 
 def _not_the_bot(name: str) -> str:
     """Return a name that cannot be taken for the bot."""
-    return f"“{name}”" if name.casefold() == BOT else name
+    return f"“{name}”" if seen_as(name).strip() == BOT else name
 
 
 def _reply(message: Message) -> Reply | None:
