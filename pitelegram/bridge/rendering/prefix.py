@@ -18,7 +18,7 @@ _TOKEN = re.compile(
     r"|\$\$|\n",
     re.S,
 )
-_UNFINISHED = re.compile(r"(?:\\|`+|~+|\*+|_+|<|<!|<!-|-{1,2}|!|\$+|\](?:\([^)\n]{0,2100})?)\Z")
+_UNFINISHED = re.compile(r"(?:\\|`+|~+|\*+|_+|<!?-{0,2}|-{1,2}|!|\$+|\](?:\([^)\n]{0,2100})?)\Z")
 _LONGEST = 4500
 """A token that is not finished is waited for up to this many characters."""
 

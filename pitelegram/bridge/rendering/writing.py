@@ -48,12 +48,12 @@ class Writer:
 
     def line(self) -> None:
         """The next piece begins on a new line."""
-        self._breaks = max(self._breaks, 1)
+        self._breaks = self._breaks or 1
 
     def block(self) -> None:
         """The next piece begins a block: a blank line before it, but not inside a list."""
         if not self._markers:
-            self._breaks = max(self._breaks, 1 if self._level else 2)
+            self._breaks = self._breaks or 1 if self._level else 2
 
     def _begin(self, indented: bool = True) -> None:
         breaks, self._breaks = self._breaks, 0
