@@ -40,7 +40,8 @@ class Piece:
     """One message, as far as grouping goes.
 
     @ivar at: when it was admitted, seconds.
-    @ivar plain: the operator's own text and nothing else, and no reply.
+    @ivar plain: the operator's own text and nothing else.
+    @ivar reply: it answers a message.
     @ivar length: of its text in UTF-16 units.
     """
 
@@ -49,6 +50,7 @@ class Piece:
     place: Place
     at: float
     plain: bool = False
+    reply: bool = False
     length: int = 0
     forward: bool = False
     album: str | None = None
@@ -61,7 +63,7 @@ class Piece:
     @property
     def comment(self) -> bool:
         """Whether it may be the comment on something forwarded."""
-        return self.plain and not self.long
+        return self.plain and not self.reply and not self.long
 
 
 def piece_of(seq: int, place: Place, at: float, content: Content) -> Piece:
@@ -71,7 +73,8 @@ def piece_of(seq: int, place: Place, at: float, content: Content) -> Piece:
         message_id=content.message_id,
         place=place,
         at=at,
-        plain=content.only_text and content.reply is None,
+        plain=content.only_text,
+        reply=content.reply is not None,
         length=units(content.typed),
         forward=content.forward is not None,
         album=content.album,
@@ -199,7 +202,8 @@ class Windows:
         gap = piece.at - group.last.at
         if group.kind is Kind.SPLIT:
             ids = piece.message_id - group.last.message_id
-            return piece.plain and 0 < ids <= SPLIT_IDS and gap <= SPLIT_SECONDS
+            part = piece.plain and not piece.reply
+            return part and 0 < ids <= SPLIT_IDS and gap <= SPLIT_SECONDS
         if piece.forward:
             if group.kind is Kind.COMMENT:
                 return gap <= COMMENT_SECONDS

@@ -67,14 +67,24 @@ def telegram_name(command: str) -> str:
 def templates(listed: Iterable[Any]) -> list[Template]:
     """Return what of C{get_commands} a Thread may run, in Pi's order.
 
-    A name that is ours, or taken already, is left out; so is a record that is not understood.
+    A name that is ours, or taken already, is left out; so is a record that is not understood.  Of two
+    commands with one name Pi runs the extension's, so a template of that name is left out, too.
     """
     found: dict[str, Template] = {}
+    listed = list(listed)
+    elsewhere = {
+        record.get("name")
+        for record in listed
+        if isinstance(record, dict) and record.get("source") not in SOURCES
+        if isinstance(record.get("name"), str)
+    }
     for record in listed:
         if not isinstance(record, dict) or record.get("source") not in SOURCES:
             continue
         command, words = record.get("name"), record.get("description")
         if not isinstance(command, str) or not command or command.split() != [command]:
+            continue
+        if command in elsewhere:
             continue
         name = telegram_name(command)
         if name and name not in BUILT_IN:

@@ -154,7 +154,7 @@ class Queue:
         @param lane: C{priority} or C{normal}.
         """
         row = self._waiting(seq)
-        if row is None or lane not in (PRIORITY, NORMAL):
+        if row is None or row.lane == CONTROL or lane not in (PRIORITY, NORMAL):
             return False
         if row.lane == lane:
             return True

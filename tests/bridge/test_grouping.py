@@ -185,6 +185,14 @@ class SplitTests(GroupingCase):
         self.come(text(message_id=102))
         self.assertEqual(self.groups, [[101], [102]])
 
+    def test_reply(self) -> None:
+        """Of a long reply that was cut only the first part is a reply."""
+        reply = {"reply_to_message": {"from": {"first_name": "A"}, "text": "x"}}
+        self.come(text("a" * 4096, **reply), text("b" * 4096), text("c"))
+        self.clock.advance(1)
+        self.assertEqual(self.groups, [[1, 2, 3]])
+        self.still()
+
     def test_another_thread(self) -> None:
         """Threads are apart."""
         self.come(text("a" * 4000), place=(100, 7))

@@ -448,6 +448,8 @@ class PiCommands(SynchronousTestCase):
         """Templates and skills; nothing of extensions, nothing that is ours, each name once."""
         listed = [
             {"name": "mcp", "source": "extension"},
+            {"name": "taken", "source": "prompt"},
+            {"name": "taken", "source": "extension"},
             {"name": "review-it", "description": "D", "source": "prompt"},
             {"name": "review_it", "source": "prompt"},
             {"name": "skill:x", "source": "skill", "description": 3},

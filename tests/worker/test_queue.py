@@ -248,6 +248,19 @@ class Queueing(RigCase):
         rig.run(1)
         self.assertEqual(rig.prompts()[1:], ["three", "one", "two"])
 
+    def test_control_is_not_moved(self) -> None:
+        """What C{/continue} asks stays first, whatever a button says."""
+        rig = self.started()
+        rig.message("[[gate a]]")
+        rig.message("waits", 2)
+        rig.message("/continue", 3)
+        queue = rig.parts.queue
+        first = queue.view()[0]
+        self.assertEqual(first.lane, "control")
+        for lane in ("priority", "normal"):
+            self.assertFalse(self.successResultOf(queue.move(first.seq, lane)))
+        self.assertEqual(queue.view()[0], first)
+
     def test_changed_while_it_is_handed(self) -> None:
         """A mark that was written before the hand-over still counts: Pi does not get the prompt."""
         rig = self.started()
