@@ -47,7 +47,7 @@ class DocumentationTests(SynchronousTestCase):
         page = (DOCS / "known-faults-bridge.md").read_text("utf-8")
         expected = {"14.4": range(88, 110), "14.5": range(110, 142), "14.8": range(199, 221)}
         sections = re.findall(r"^## (14\.\d) .*\n((?:(?!## ).*\n)*)", page, re.MULTILINE)
-        self.assertIn("14.5", dict(sections))
+        self.assertLessEqual({"14.4", "14.5", "14.8"}, set(dict(sections)))
         for name, text in sections:
             numbers: list[int] = []
             for first, last, here in re.findall(

@@ -185,6 +185,13 @@ class SplitTests(GroupingCase):
         self.come(text(message_id=102))
         self.assertEqual(self.groups, [[101], [102]])
 
+    def test_gap(self) -> None:
+        """What other chats got meanwhile took numbers: up to eleven of them are no matter."""
+        self.come(text("a" * 4096, message_id=101), text("b" * 4096, message_id=113))
+        self.come(text("c", message_id=125))
+        self.clock.advance(1)
+        self.assertEqual(self.groups, [[101, 113, 125]])
+
     def test_reply(self) -> None:
         """Of a long reply that was cut only the first part is a reply."""
         reply = {"reply_to_message": {"from": {"first_name": "A"}, "text": "x"}}

@@ -51,9 +51,12 @@ class Incoming(SynchronousTestCase):
         self.assertEqual(self._asked(sticker={"file_id": "x"}), Prompt("", plain=False))
 
     def test_what_others_said_is_no_command(self) -> None:
-        """A command in a forwarded message is text."""
+        """A command in a forwarded message is text; one in what is answered is not looked at."""
         origin = {"type": "user", "sender_user": {"first_name": "Eve"}}
         self.assertEqual(self._asked(text="/stop", forward_origin=origin), Prompt("/stop"))
+        answered = {"from": {"first_name": "Eve"}, "text": "/stop"}
+        asked = self._asked(text="why?", reply_to_message=answered, quote={"text": "/stop"})
+        self.assertEqual(asked, Prompt("why?"))
 
     def test_service_messages_ask_nothing(self) -> None:
         """A pinned message is no message of the operator."""

@@ -16,6 +16,7 @@ from zope.interface.verify import verifyObject
 
 from pitelegram import errors
 from pitelegram.botapi.interfaces import IUpdateSink
+from pitelegram.ids import UPDATE_KINDS
 from pitelegram.kernel import jsonio
 from pitelegram.routing.gate import Sort, look
 from pitelegram.routing.pairing import LIFE, SHUT_OUT, TRIES, Pairing
@@ -103,6 +104,14 @@ class GateTests(AdmissionCase):
         del inline["callback_query"]["message"]
         inline["callback_query"]["inline_message_id"] = "x"
         self.assert_dropped(inline)
+
+    def test_guests(self) -> None:
+        """Questions from chats that the bot is a guest in are not asked for, and dropped if they come."""
+        asked_for = "message edited_message callback_query message_reaction my_chat_member"
+        self.assertEqual(UPDATE_KINDS, tuple(asked_for.split()))
+        for kind in ("guest_message", "business_message", "channel_post"):
+            update = {"update_id": next(self.update_ids), kind: self.message()["message"]}
+            self.assert_dropped(update, "unknown")
 
     def test_others_in_the_owners_name(self) -> None:
         """Bots are not the owner, whatever id they show."""

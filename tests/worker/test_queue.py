@@ -248,6 +248,18 @@ class Queueing(RigCase):
         rig.run(1)
         self.assertEqual(rig.prompts()[1:], ["three", "one", "two"])
 
+    def test_before_pi_is_up(self) -> None:
+        """What comes while Pi starts is held, and goes in order when it is up."""
+        rig = self.started()
+        rig.parts.queue.close()
+        for number, text in enumerate(("one", "two"), 1):
+            rig.message(text, number)
+        rig.run(1)
+        self.assertEqual((rig.prompts(), rig.states()), ([], {"held": 2}))
+        rig.parts.queue.open()
+        rig.run(1)
+        self.assertEqual(rig.prompts(), ["one", "two"])
+
     def test_control_is_not_moved(self) -> None:
         """What C{/continue} asks stays first, whatever a button says."""
         rig = self.started()
