@@ -81,6 +81,13 @@ class Editing:
         await self._inbox.set_meta(_EARLY_KEY, dumps(early).decode())
         return attrs.evolve(row, body=body)
 
+    async def recover(self) -> None:
+        """Work in the edits whose messages a former process stored without doing so."""
+        if self._early():
+            for row in self._inbox.rows("admitted"):
+                if row.lane != CONTROL:
+                    await self.edited_before(row)
+
     async def _unknown(self, row: InboxRow) -> None:
         """Keep an edit for its message to come; of one that is over it is too late."""
         update = loads(row.body or b"{}")

@@ -87,6 +87,7 @@ class WorkerService(Service):
             if self._damaged:
                 await parts.settler.say(f"store-{parts.report.spawn_id}", DAMAGED)
             await recover(self._inbox, parts.settler)
+            await parts.editing.recover()
             if self._ending:
                 return
             parts.gatherer.begin()

@@ -623,6 +623,16 @@ class EditTests(IntakeCase):
         rig.message("other", 6)
         self.assertEqual(self.held(rig), [f"{TAG} new", f"{TAG} other"])
 
+    def test_before_its_message_and_a_crash(self) -> None:
+        """A worker that is killed before the edit is worked in does so at its next start."""
+        rig = self.begun()
+        self.edited(rig, 5, text="new")
+        rig.parts.editing.edited_before = lambda row: Deferred()
+        rig.message("old", 5)
+        rig.crash()
+        rig.start()
+        self.assertEqual(self.held(rig), ["[telegram] new"])
+
     def test_of_something_forgotten(self) -> None:
         """A message of long ago that is not known here is over."""
         rig = self.begun()
