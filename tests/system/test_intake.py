@@ -111,6 +111,17 @@ class Intake(SystemCase):
                 0,
             )
         )
+        film = chat.world.files.add("animation", b"\0\0\0\x18ftyp", "", "video/mp4").as_json()
+        sent = post(chat, {"animation": film, "document": film}, thread)
+        shown = f"animation-{sent.message_id}.mp4"
+        wanted.append((f"{self.tag}\n\n[attachments] <dir>\n- /{shown}", 0))
+        link = {"type": "text_link", "offset": 4, "length": 4, "url": "https://example.org/x"}
+        post(chat, {"text": "see this", "entities": [link]}, thread)
+        wanted.append((f"{self.tag} see this (https://example.org/x)", 0))
+        origin = {"type": "channel", "chat": {"id": -100, "type": "channel", "title": "News"}}
+        elsewhere = {"external_reply": {"origin": {**origin, "message_id": 3, "date": 1}}}
+        post(chat, {"text": "true?", **elsewhere, "quote": {"text": "a claim"}}, thread)
+        wanted.append((f"{self.tag} true?\n\n[reply|from:News] a claim", 0))
         place = {"latitude": 52.5, "longitude": 13.25}
         for members, words in (
             ({"location": place}, "[location] 52.5, 13.25"),
@@ -124,6 +135,7 @@ class Intake(SystemCase):
                 "[poll] Tea?\n- Yes",
             ),
             ({"dice": {"emoji": "🎲", "value": 6}}, "[dice] 🎲 6"),
+            ({"story": {"id": 1, "chat": {"first_name": "Ann"}}}, "[story] of Ann"),
             ({"hologram": {"x": 1}}, "[message] of an unknown kind: hologram"),
         ):
             post(chat, members, thread)
