@@ -196,12 +196,13 @@ class HostPort:
                 raise Refusal("invalid-command", "a session is named by its absolute path")
             self._check_idle()
             lock = self._sessions.reserve(path)
-            try:
-                await self._pi("switch_session", sessionPath=os.path.realpath(path))
-            except BaseException:
-                lock.release()
-                raise
-            await self._sessions.changed(self._host.state or {}, lock)
+            with self._queue.paused():
+                try:
+                    await self._pi("switch_session", sessionPath=os.path.realpath(path))
+                except BaseException:
+                    lock.release()
+                    raise
+                await self._sessions.changed(self._host.state or {}, lock)
             return self._sessions.current()
 
         return self._once(request_id, {"type": "switch_session", "sessionPath": path}, work)
@@ -219,10 +220,11 @@ class HostPort:
         return self._once(request_id, {"type": "clone"}, lambda: self._replace("clone"))
 
     async def _replace(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """Have Pi go into a session that it makes itself."""
+        """Have Pi go into a session that it makes itself; a prompt meanwhile would be cut off."""
         self._check_idle()
-        await self._pi(name, **arguments)
-        await self._sessions.changed(self._host.state or {})
+        with self._queue.paused():
+            await self._pi(name, **arguments)
+            await self._sessions.changed(self._host.state or {})
         return self._sessions.current()
 
     def _check_idle(self) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from random import Random
 
 from twisted.internet.interfaces import IReactorTime
@@ -73,6 +74,7 @@ class Queue:
         self._gathering = gathering
         self._ready = ready
         self._open_for_work = False
+        self._paused = 0
         self.hands = Hands(
             clock,
             random,
@@ -107,6 +109,16 @@ class Queue:
         """Hand nothing more; what was handed still settles."""
         self._open_for_work = False
         self.hands.stop()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Hand nothing meanwhile; whoever asks sees to it that nothing was handed before."""
+        self._paused += 1
+        try:
+            yield
+        finally:
+            self._paused -= 1
+            self.kick()
 
     def ended(self) -> None:
         """Pi is gone."""
@@ -206,7 +218,8 @@ class Queue:
             self.hands.resume()
         rows = self._inbox.rows("held")
         self.held = len(rows)
-        lane = self.hands.may_take() if self._open_for_work and rows else None
+        may = self._open_for_work and not self._paused
+        lane = self.hands.may_take() if may and rows else None
         if lane is not None:
             row = self._next(rows, lane == PRIORITY)
             if row is not None and row.skip:

@@ -381,6 +381,40 @@ class SessionMenus(MenuCase):
         self.press(f"session:switch:{sessions.key_of('--project--/old.jsonl')}:0")
         self.assertEqual(self.toasts()[-1], sessions.CURRENT)
 
+    def test_prompts_meanwhile(self) -> None:
+        """What comes while Pi changes its session, of whatever lane, is handed when it is there."""
+        self.fill()
+        rig = self.rig
+        real = rig.host.command
+        self.session("old", "the old talk", 90_000)
+        switch = f"session:switch:{sessions.key_of('--project--/old.jsonl')}:0"
+        presses = (("switch_session", switch), ("new_session", None))
+        for number, (name, data) in enumerate(presses):
+            changing: Deferred[None] = Deferred()
+
+            async def later(
+                name: str, arguments: dict[str, Any], changing: Deferred[None] = changing
+            ) -> Any:
+                if name.endswith("_session"):
+                    await changing
+                return await real(name, **arguments)
+
+            def command(name: str, /, later: Any = later, **arguments: Any) -> Any:
+                return Deferred.fromCoroutine(later(name, arguments))
+
+            rig.host.command = command
+            rig.message("/sessions")
+            before = rig.prompts()
+            self.press(data or self.button("🆕 New session"))
+            rig.message(f"comes meanwhile {number}")
+            rig.parts.port.steer(f"s-{number}", f"sooner {number}")
+            rig.run(3)
+            self.assertEqual(rig.prompts(), before, name)
+            changing.callback(None)
+            rig.run(1)
+            said = [f"sooner {number}", f"comes meanwhile {number}"]
+            self.assertEqual(rig.prompts(), [*before, *said], name)
+
     def test_pages(self) -> None:
         """Words are read for the page that is shown, whichever it is."""
         self.begin()

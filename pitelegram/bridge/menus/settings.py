@@ -10,7 +10,6 @@ import attrs
 from pitelegram.bridge.menus.screen import MAIN_MENU, Button, Row, Screen, Text, marked
 
 UNKNOWN = "Unknown setting."
-UNAVAILABLE = "Settings cannot be changed now: there is no connection to the daemon."
 
 
 @attrs.frozen
