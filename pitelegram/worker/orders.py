@@ -219,7 +219,8 @@ class Orders:
             return
         found = [old for old in self._inbox.rows("uncertain") if short_id(old.delivery_id) == key]
         if found:
-            await self._again(found[0], key)
+            with self._queue.paused():  # it is complete after the second commit
+                await self._again(found[0], key)
         self._calls.answer_callback(
             press.callback_id, labels.AGAIN_SENT if found else labels.AGAIN_GONE
         )

@@ -199,6 +199,31 @@ class SendAgain(RigCase):
         self.assertLessEqual(len(button["callback_data"].encode()), 64)
         self.assertEqual(rig.prompts(), [])
 
+    def test_with_its_pictures(self) -> None:
+        """It is not handed before it has what the old one had beside its text."""
+        rig, row = self._uncertain()
+        rig.parts.queue.close()
+        picture = rig.base / "a.png"
+        picture.write_bytes(b"png")
+        rig.message("look", 6)
+        (held,) = rig.inbox.rows("held")
+        images = [{"path": str(picture), "mime": "image/png"}]
+        rig.inbox.hold(held.seq, "look", {"images": images})
+        rig.inbox.uncertain([held.seq])
+        rig.parts.queue.open()
+        storing: Deferred[None] = Deferred()
+        slow = Replaced(rig.inbox, hold=lambda *arguments: storing)
+        rig.parts.orders._inbox = slow
+        rig.press(f"again:{short_id(held.delivery_id)}")
+        rig.parts.queue.kick()  # something else happens
+        rig.run(3)
+        self.assertEqual(rig.prompts(), [])
+        (again,) = [each for each in rig.inbox.rows("held") if each.source == "again"]
+        rig.inbox.hold(again.seq, "look", {"images": images})
+        storing.callback(None)
+        rig.run(1)
+        self.assertEqual((rig.prompts(), len(rig.host.images[-1])), (["look"], 1))
+
     def test_pressed_twice_runs_once(self) -> None:
         """The second press says so; both are answered and the button is taken off."""
         rig, row = self._uncertain()
