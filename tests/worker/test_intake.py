@@ -410,8 +410,11 @@ class GroupTests(IntakeCase):
     def test_stop_of_the_worker(self) -> None:
         """At an orderly end nothing is lost, and no timer is left."""
         rig = self.begun(busy=False)
+        rig.link.files["F"] = PNG
         rig.message(None, 5, media_group_id="A", **photo())
+        before = len(rig.clock.getDelayedCalls())
         rig.parts.gatherer.stop()
+        self.assertEqual(len(rig.clock.getDelayedCalls()), before - 1)
         rig.run(3)
         self.assertEqual(len(rig.inbox.rows("admitted")), 1)
 

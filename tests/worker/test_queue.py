@@ -257,6 +257,8 @@ class Queueing(RigCase):
         rig.run(1)
         self.assertEqual((rig.prompts(), rig.states()), ([], {"held": 2}))
         rig.parts.queue.open()
+        rig.run(0.1)  # before any watch looks
+        self.assertEqual(rig.prompts()[:1], ["one"])
         rig.run(1)
         self.assertEqual(rig.prompts(), ["one", "two"])
 
