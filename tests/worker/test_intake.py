@@ -70,6 +70,44 @@ def document(file_id: str = "F", name: str = "a.bin", **fields: Any) -> dict[str
     return {"document": {"file_id": file_id, "file_name": name}, **fields}
 
 
+class CommitTests(IntakeCase):
+    """No receipt, no download, no prompt and no answer before the commit; all of it after."""
+
+    def stored_first(self, text: str | None, **fields: Any) -> None:
+        """A message comes while the disk takes its time."""
+        rig = self.begun(busy=False)
+        rig.link.files["F"] = b"x"
+        committed: Deferred[bool] = Deferred()
+        real = rig.inbox.admit
+
+        def admit(*arguments: Any, **named: Any) -> Deferred[bool]:
+            return committed.addCallback(lambda _: real(*arguments, **named))
+
+        rig.parts.intake._inbox = Replaced(rig.inbox, admit=admit)
+        rig.message(text, 5, **fields)
+        rig.run(5)
+        self.assertNoResult(rig.receipt)
+        told = (rig.prompts(), rig.link.downloads, rig.link.texts, rig.states())
+        self.assertEqual(told, ([], [], [], {}))
+        committed.callback(True)
+        rig.run(1)
+        self.assertEqual(self.successResultOf(rig.receipt), ("accepted", ""))
+        self.assertEqual(rig.states(), {"settled": 1})
+        self.assertTrue(rig.link.texts)
+
+    def test_text(self) -> None:
+        """A prompt that waits for nothing."""
+        self.stored_first("words")
+
+    def test_command(self) -> None:
+        """What overtakes the queue."""
+        self.stored_first("/abort")
+
+    def test_file(self) -> None:
+        """What has to be fetched."""
+        self.stored_first(None, **document())
+
+
 class FileTests(IntakeCase):
     """Files through the leader."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.bridge import labels
@@ -78,6 +80,23 @@ class Queueing(RigCase):
         rig.host.prompt = prompt
         rig.message("x")
         self.assertEqual(seen, [(True, True, str(rig.base / "session.jsonl"), 0)])
+
+    def test_nothing_is_written_while_the_commit_lasts(self) -> None:
+        """As long as the disk takes, Pi gets no byte; once it has taken it, Pi gets all, once."""
+        rig = self.started()
+        committed: Deferred[None] = Deferred()
+        real = rig.inbox.hand
+
+        def hand(*arguments: Any) -> Deferred[None]:
+            return committed.addCallback(lambda _: real(*arguments))
+
+        rig.parts.queue.hands._inbox = Replaced(rig.inbox, hand=hand)
+        rig.message("x")
+        rig.run(5)
+        self.assertEqual((rig.prompts(), rig.states()), ([], {"held": 1}))
+        committed.callback(None)
+        rig.run(1)
+        self.assertEqual((rig.prompts(), rig.states()), (["x"], {"settled": 1}))
 
     def test_long_answer(self) -> None:
         """30,000 characters arrive whole, in order, within the limit."""
