@@ -101,14 +101,16 @@ class Brake:
 
     @deferred
     async def clear(self, before: int | None = None) -> int:
-        """Drop the held prompts (those before a row, where one is named); fires with how many."""
+        """Drop what is gathered and held (before a row, where one is named); fires with how many."""
+        gathered = await self._drop_groups(before)
         rows = self._queue.skippable()
-        return await self._drop([row.seq for row in rows if before is None or row.seq < before])
+        chosen = [row.seq for row in rows if before is None or row.seq < before]
+        return gathered + await self._drop(chosen)
 
     @deferred
     async def clear_all(self) -> int:
         """Drop gathered and held prompts and those in Pi's own queue; fires with how many."""
-        dropped = await self._drop_groups(None) + await self.clear()
+        dropped = await self.clear()
         if self._up():
             returned = await self._queue.give_back(
                 _texts(await self._host.clear_queue()), kick=False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from twisted.internet.defer import Deferred, TimeoutError, succeed
+from twisted.internet.defer import Deferred, TimeoutError
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -22,21 +22,8 @@ KNOWN_BY = 0.5
 """Seconds after which the operator is told what is known; Pi usually needs a hundredth of one."""
 
 
-def _no_groups(before: int | None) -> Deferred[int]:
-    return succeed(0)
-
-
-def _no_switch() -> None:
-    """Nobody waits for the end of a turn to change the model."""
-
-
 class Halting:
-    """Answers the commands that end something.
-
-    @param drop_groups: drops messages before a row that are still being made into prompts; fires
-        with how many prompts they would have been.
-    @param cancel_switch: forgets a change of model that waits for the end of the turn.
-    """
+    """Answers the commands that end something."""
 
     _log = Logger()
 
@@ -46,15 +33,11 @@ class Halting:
         brake: Brake,
         queue: Queue,
         settler: Settler,
-        drop_groups: Callable[[int | None], Deferred[int]] = _no_groups,
-        cancel_switch: Callable[[], None] = _no_switch,
     ) -> None:
         self._clock = clock
         self._brake = brake
         self._queue = queue
         self._settler = settler
-        self._drop_groups = drop_groups
-        self._cancel_switch = cancel_switch
 
     @deferred
     async def abort(self, row: InboxRow) -> str:
@@ -68,9 +51,8 @@ class Halting:
         Only what was there before the command goes: done again after a crash it clears nothing
         newer.  A store that cannot be written does not keep the run from being ended.
         """
-        self._cancel_switch()
         try:
-            cleared = await self._drop_groups(row.seq) + await self._brake.clear(before=row.seq)
+            cleared = await self._brake.clear(before=row.seq)
         except StoreError as error:
             self._log.error("the queue cannot be cleared: {reason}", reason=str(error))
             return await self._soon(
@@ -92,7 +74,6 @@ class Halting:
     @deferred
     async def next_turn(self, row: InboxRow) -> str:
         """End the run so that what waits has its turn."""
-        self._cancel_switch()
         if not self._queue.waits():
             return labels.QUEUE_EMPTY
         found = self._brake.at_work()

@@ -203,7 +203,7 @@ class WorkerParts:
         self.brake = Brake(
             clock, inbox, queue, host, self.up, self.dialogs.cancel, self.gatherer.drop
         )
-        self.halting = Halting(clock, self.brake, queue, self.settler, self.gatherer.drop)
+        self.halting = Halting(clock, self.brake, queue, self.settler)
         self.ladder = Ladder(clock, queue, self.brake, host, self.up, self.idle, self.changed)
         self.report = Report(
             host, queue, self.dialogs, self.sessions, identity.spawn_id, lambda: self.ladder.phase

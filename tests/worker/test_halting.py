@@ -9,7 +9,6 @@ from twisted.internet.defer import Deferred, succeed
 from pitelegram.bridge import labels
 from pitelegram.errors import PiGone, StoreFull
 from pitelegram.testing.worker import WorkerRig
-from pitelegram.worker.halting import Halting
 from tests.worker.test_queue import Replaced, RigCase
 
 GATE = "[[gate a]]"
@@ -159,31 +158,22 @@ class Stopping(HaltingCase):
         self.assertEqual(rig.states(), {"settled": 1, "skipped": 1})
         self.assertEqual(rig.link.texts, ["No active turn. Cleared 1 queued turn."])
 
-    def test_groups_and_switch(self) -> None:
-        """What is still being gathered goes too, and a model that waits for the end of the turn."""
+    def test_groups(self) -> None:
+        """What is still being gathered goes too, and is counted; only what came before."""
         rig = self.running("one")
-        asked: list[Any] = []
+        asked: list[int | None] = []
+        counts = [2, 0]
 
         def drop(before: int | None) -> Deferred[int]:
             asked.append(before)
-            return succeed(2)
+            return succeed(counts.pop(0))
 
-        halting = Halting(
-            rig.clock,
-            rig.parts.brake,
-            rig.parts.queue,
-            rig.parts.settler,
-            drop,
-            lambda: asked.append("switch"),
-        )
-        rig.inbox.admit("s", "telegram", "message", b"{}", None, lane="control")
-        (row,) = rig.inbox.rows("admitted")
-        done = halting.stop(row)
+        rig.parts.brake._drop_groups = drop
+        name = rig.message("/stop", 9)
         rig.run(1)
-        self.assertEqual(
-            self.successResultOf(done), "Aborted current turn. Cleared 3 queued turns."
-        )
-        self.assertEqual(asked, ["switch", row.seq])
+        self.assertIn("Aborted current turn. Cleared 3 queued turns.", rig.link.texts)
+        row = rig.inbox.row(name)
+        self.assertEqual(asked, [row.seq if row else None] * 2)
 
     def test_full_disk(self) -> None:
         """A store that cannot be written keeps no run from being ended."""
