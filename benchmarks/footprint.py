@@ -9,22 +9,20 @@ only; Pi's own is printed beside it).  Prints; never fails for being slow.
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 import sqlite3
 import statistics
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import psutil
-from twisted.internet.defer import Deferred
-from twisted.internet.task import deferLater, react
+from twisted.internet.task import deferLater
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+
+from parts.throwaway import on_system  # noqa: E402
 
 from pitelegram.kernel.paths import Paths  # noqa: E402
 from pitelegram.testing.system import System  # noqa: E402
@@ -133,24 +131,7 @@ def main() -> None:
     parser.add_argument("--settle", type=float, default=20.0, help="seconds before measuring")
     parser.add_argument("--seconds", type=float, default=60.0, help="seconds of measuring")
     options = parser.parse_args()
-    print(f"{os.cpu_count()} cores, load average before {os.getloadavg()[0]:.2f}")
-    base = Path(tempfile.mkdtemp(prefix="footprint-"))
-
-    async def measured(reactor: Any) -> None:
-        system = System(reactor, base)
-        system.set_up()
-        try:
-            await Footprint(reactor, system, options).run()
-        finally:
-            await system.tear_down()
-
-    def begin(reactor: Any) -> Deferred[None]:
-        return Deferred.fromCoroutine(measured(reactor))
-
-    try:
-        react(begin)
-    finally:
-        shutil.rmtree(base, ignore_errors=True)
+    on_system("footprint", lambda reactor, system: Footprint(reactor, system, options).run())
 
 
 if __name__ == "__main__":

@@ -12,21 +12,20 @@ for being slow.
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 import statistics
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import attrs
 from twisted.internet.defer import Deferred
-from twisted.internet.task import deferLater, react
+from twisted.internet.task import deferLater
 from zope.interface import implementer
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+
+from parts.throwaway import on_system  # noqa: E402
 
 from pitelegram.kernel.observers import OneShot  # noqa: E402
 from pitelegram.pi.interfaces import IPiObserver  # noqa: E402
@@ -173,24 +172,7 @@ def main() -> None:
     parser.add_argument("--warm", type=int, default=10, help="turns before measuring")
     parser.add_argument("--pause", type=float, default=1.5, help="seconds between two turns")
     options = parser.parse_args()
-    print(f"{os.cpu_count()} cores, load average before {os.getloadavg()[0]:.2f}")
-    base = Path(tempfile.mkdtemp(prefix="turn-"))
-
-    async def measured(reactor: Any) -> None:
-        system = System(reactor, base)
-        system.set_up()
-        try:
-            await Turns(reactor, system, options).run()
-        finally:
-            await system.tear_down()
-
-    def begin(reactor: Any) -> Deferred[None]:
-        return Deferred.fromCoroutine(measured(reactor))
-
-    try:
-        react(begin)
-    finally:
-        shutil.rmtree(base, ignore_errors=True)
+    on_system("turn", lambda reactor, system: Turns(reactor, system, options).run())
 
 
 if __name__ == "__main__":

@@ -171,8 +171,9 @@ class Menus(SystemCase):
         menu = await self.menu("Compact session?", thread)
         self.system.telegram.chat.user_presses(menu.message_id, label="🗜 Yes, compact")
         ended = await self.system.telegram.when_message(
-            lambda m: "Compaction completed" in (m.text or "")
-            or "Compaction failed" in (m.text or ""),
+            lambda m: (
+                "Compaction completed" in (m.text or "") or "Compaction failed" in (m.text or "")
+            ),
             thread=thread,
         )
         self.assertEqual(ended.text, "✅ Compaction completed.")
