@@ -1,7 +1,7 @@
 """Run the whole test suite: C{python tools/run_tests.py [NAME …]}.
 
-First the quick packages under trial and, at the same time, under pytest (both must agree), then the
-slow packages, with real processes, under trial: two packages, or two tests of one, at a time.  Prints each runner's closing lines and at the end one
+First the quick packages under trial, those without processes of their own under pytest too (both must
+agree), then the slow packages under trial: two runners, or two tests of one, at a time.  Prints each runner's closing lines and at the end one
 line C{N passed, N failed}; the exit code is 0 only when nothing failed and everything ran.
 """
 
@@ -22,6 +22,9 @@ SLOW = ("fuzz", "commands", "packaging", "integration", "system")
 
 WAITING = ("system",)
 """Of these, packages whose tests mostly wait: two run at a time."""
+
+TRIAL_ONLY = ("botapi", "ownership", "pi", "sandbox", "supervisor", "worker")
+"""Quick packages that start processes or wait for real time: to run them twice takes minutes."""
 
 LIMIT = 20 * 60
 """Seconds that one runner may take."""
@@ -104,8 +107,10 @@ def main(names: list[str]) -> int:
 
         first = [
             ("trial", [*trial("quick"), *(f"tests.{name}" for name in quick)]),
-            ("pytest", [sys.executable, "-m", "pytest", "-q", *(path(name) for name in quick)]),
         ]
+        both = [path(name) for name in quick if name not in TRIAL_ONLY]
+        if both:
+            first.append(("pytest", [sys.executable, "-m", "pytest", "-q", *both]))
         then = [
             (f"trial {name}", [*trial(name), f"tests.{name}"])
             for name in slow
