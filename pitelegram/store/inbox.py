@@ -15,7 +15,7 @@ from pitelegram.kernel.jsonio import dumps, loads
 from pitelegram.store.database import Database
 from pitelegram.store.facts import Facts
 from pitelegram.store.ledgers import Ledgers
-from pitelegram.store.rows import SPREAD, InboxRow
+from pitelegram.store.rows import SPREAD, InboxRow, Turn
 from pitelegram.store.worker_interfaces import IInbox
 
 _COLUMNS = (
@@ -28,7 +28,20 @@ _OVER = ("settled", "skipped")
 _OPEN = "state IN ('admitted', 'joined', 'held', 'handed', 'uncertain')"
 
 _WAITING = "state IN ('admitted', 'held')"
-_ABOUT_ANOTHER = "kind IN ('message_reaction', 'edited_message')"
+_UNDECIDED = (
+    "SELECT 1 FROM inbox AS part CROSS JOIN inbox AS wish INDEXED BY inbox_message"
+    " ON wish.chat_id = part.chat_id AND wish.message_id = part.message_id"
+    " WHERE (part.seq = prompt.seq OR part.head = prompt.seq) AND part.kind = 'message'"
+    " AND wish.message_id IS NOT NULL AND wish.state = 'admitted'"
+    " AND wish.kind IN ('message_reaction', 'edited_message')"
+)
+_TURNS = (
+    f"SELECT seq, lane, coalesce(place, seq * {SPREAD}) AS turn"
+    f" FROM inbox AS prompt INDEXED BY inbox_live WHERE state = 'held' AND {_OPEN}"
+    f" AND lane = coalesce(?, lane) AND NOT EXISTS ({_UNDECIDED})"
+    " ORDER BY CASE lane WHEN 'control' THEN 0 WHEN 'priority' THEN 1 ELSE 2 END, turn"
+)
+"""Asked whenever a prompt may go, also while thousands of them and of orders about them wait."""
 
 _HOUR_MS = 3_600_000
 CONFIRMED_KEPT_MS = 48 * _HOUR_MS
@@ -99,6 +112,29 @@ class Inbox(Facts, Ledgers):
         )
         return [_row(row) for row in found]
 
+    def held(self) -> int:
+        """Return how many rows are C{held}."""
+        found = self._database.read(
+            f"SELECT count(*) FROM inbox INDEXED BY inbox_live WHERE state = 'held' AND {_OPEN}"
+        )
+        return int(found[0][0])
+
+    def waiting(self, seq: int) -> InboxRow | None:
+        """Return a row that is C{held} or C{admitted}, None when that number is none (any more)."""
+        return self._first(f"seq = ? AND {_WAITING}", (seq,))
+
+    def held_at(self, chat_id: int, message_id: int) -> InboxRow | None:
+        """Return the first C{held} row of that message, of whatever kind and source it is."""
+        return self._first(
+            "chat_id = ? AND message_id = ? AND state = 'held'", (chat_id, message_id)
+        )
+
+    def _first(self, condition: str, parameters: Sequence[object]) -> InboxRow | None:
+        rows = self._database.read(
+            f"SELECT {_COLUMNS} FROM inbox WHERE {condition} ORDER BY seq LIMIT 1", parameters
+        )
+        return _row(rows[0]) if rows else None
+
     def by_message(self, chat_id: int, message_id: int) -> InboxRow | None:
         """Return the row of a message (not of its edits, presses or reactions), whatever its state."""
         rows = self._database.read(
@@ -108,14 +144,12 @@ class Inbox(Facts, Ledgers):
         )
         return _row(rows[0]) if rows else None
 
-    def undecided(self) -> list[tuple[int, int]]:
-        """Return C{(chat_id, message_id)} of messages with an edit or reaction that is not done."""
-        rows = self._database.read(
-            "SELECT DISTINCT chat_id, message_id FROM inbox INDEXED BY inbox_live"
-            f" WHERE state = 'admitted' AND {_OPEN} AND {_ABOUT_ANOTHER}"
-            " AND chat_id IS NOT NULL AND message_id IS NOT NULL"
-        )
-        return [(row["chat_id"], row["message_id"]) for row in rows]
+    def turns(self, lane: str | None = None) -> list[Turn]:
+        """Return what is C{held}, in one lane or in all, in the order of its turns.
+
+        Left out is what an edit or a reaction is about that is not done yet.
+        """
+        return [Turn(*row) for row in self._database.read(_TURNS, (lane,))]
 
     def members(self, head: int) -> list[InboxRow]:
         """Return the rows that are part of another row's prompt, oldest first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -227,3 +227,14 @@ class Receipt:
     envelope: dict[str, Any] | None
     created_ms: int
     started_ms: int | None
+
+
+class Turn(NamedTuple):
+    """A held row, as far as its turn goes.
+
+    @ivar place: where it stands in its lane.
+    """
+
+    seq: int
+    lane: str
+    place: int

@@ -8,7 +8,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from zope.interface import Interface
 
-from pitelegram.store.rows import InboxRow
+from pitelegram.store.rows import InboxRow, Turn
 
 
 class IInbox(Interface):
@@ -39,8 +39,20 @@ class IInbox(Interface):
     def by_message(chat_id: int, message_id: int) -> InboxRow | None:
         """The row of a message (not of its edits, presses or reactions), whatever became of it."""
 
-    def undecided() -> list[tuple[int, int]]:
-        """C{(chat_id, message_id)} of messages with an edit or a reaction that is not done yet."""
+    def held() -> int:
+        """How many rows are C{held}."""
+
+    def waiting(seq: int) -> InboxRow | None:
+        """The row of that number while it is C{held} or C{admitted}."""
+
+    def held_at(chat_id: int, message_id: int) -> InboxRow | None:
+        """The first C{held} row of that message, of whatever kind and source it is."""
+
+    def turns(lane: str | None = None) -> list[Turn]:
+        """What is C{held}, in one lane or in all, in the order of its turns.
+
+        Left out is what an edit or a reaction is about that is not done yet.
+        """
 
     def members(head: int) -> list[InboxRow]:
         """The rows that are part of another row's prompt, oldest first."""

@@ -135,16 +135,55 @@ class InboxContract(StoreContract):
         held = {row.seq: (row.lane, row.skip) for row in inbox.rows("held")}
         assert held == {first: ("normal", False), third: ("normal", False)}
 
-    async def test_undecided(self) -> None:
-        """Edits and reactions that are admitted name their messages; other rows do not."""
+    async def test_turns(self) -> None:
+        """Held rows by lane and place, without those that an edit or a reaction is about."""
         inbox = await self.inbox()
         kinds = ("message", "edited_message", "message_reaction", "message_reaction", "message")
         for number, kind in enumerate(kinds):
             await inbox.admit(f"d{number}", "telegram", kind, b"{}", None, number, 7, None, number)
         await inbox.admit("e", "telegram", "message_reaction", b"{}", None, 9, None, None, None)
-        assert sorted(inbox.undecided()) == [(7, 1), (7, 2), (7, 3)]
+        for number in (2, 3, 5):
+            await inbox.admit(f"p{number}", "telegram", "message", b"{}", "p", 9, 7, None, number)
+        await inbox.admit("other", "telegram", "message", b"{}", "p", 9, 8, None, 2)
+        await inbox.admit("shown", "telegram", "callback_query", b"{}", "p", 9, 7, None, 3)
+        await inbox.admit("desk", "control", "message", b"{}", "p", lane="priority")
+        await inbox.admit("next", "control", "message", b"{}", "p", lane="control")
+        names = {row.seq: row.delivery_id for row in inbox.rows("held")}
+        seqs = {name: seq for seq, name in names.items()}
+
+        def turns(lane: str | None = None) -> list[str]:
+            return [names[turn.seq] for turn in inbox.turns(lane)]
+
+        assert turns() == ["next", "desk", "p5", "other", "shown"]
+        assert turns("priority") == ["desk"]
+        await inbox.move(seqs["p5"], "priority")
+        assert turns("priority") == ["desk", "p5"]
+        assert [turn.lane for turn in inbox.turns()] == [
+            "control",
+            *["priority"] * 2,
+            *["normal"] * 2,
+        ]
+        rows = {row.seq: row.order for row in inbox.rows("held")}
+        assert all(turn.place == rows[turn.seq] for turn in inbox.turns())
+        await inbox.hold_group([seqs["p5"], seqs["p3"]], "both", {})
+        assert turns() == ["next", "desk", "other", "shown"]
         await inbox.settle([row.seq for row in inbox.rows("admitted")])
-        assert inbox.undecided() == []
+        assert turns() == ["next", "desk", "p5", "p2", "other", "shown"]
+
+    async def test_single_rows(self) -> None:
+        """What waits is found by its number, and by its message while it is held."""
+        inbox = await self.inbox()
+        await inbox.admit("a", "telegram", "message", b"{}", None, 1, 7, None, 70)
+        await inbox.admit("b", "again", "message", b"{}", "p", 2, 7, None, 70, "priority")
+        await inbox.admit("c", "telegram", "message", b"{}", "p", 3, 7, None, 71)
+        first, second, third = (row.seq for row in inbox.rows("admitted", "held"))
+        assert inbox.waiting(first) == inbox.row("a")
+        assert inbox.waiting(second) == inbox.row("b") == inbox.held_at(7, 70)
+        assert inbox.held() == 2
+        await inbox.skip([second])
+        assert inbox.waiting(second) is None is inbox.held_at(7, 70)
+        assert inbox.waiting(third + 1) is None
+        assert inbox.held() == 1
 
     async def test_settle_with_answers(self) -> None:
         """Rows and answers are committed together; the answers come out in order."""

@@ -222,8 +222,10 @@ class Gatherer:
     def _held_head(self, row: InboxRow) -> InboxRow | None:
         """Return the held prompt that a message is part of, if it can still be changed."""
         head = row.seq if row.head is None else row.head
-        held = next((each for each in self._inbox.rows("held") if each.seq == head), None)
-        return None if held is None or self._in_hand(head) else held
+        held = self._inbox.waiting(head)
+        if held is None or held.state != "held" or self._in_hand(head):
+            return None
+        return held
 
     def _changed(self, row: InboxRow) -> bool:
         if row.seq in self._waiting:
@@ -263,10 +265,10 @@ class Gatherer:
             item.replaced = True
             row = item.rows[0]
         else:
-            held = [row for row in self._inbox.rows("held") if row.seq == seq]
-            if not held or self._in_hand(seq) or held[0].skip:
+            held = self._inbox.waiting(seq)
+            if held is None or held.state != "held" or self._in_hand(seq) or held.skip:
                 return False
-            row = held[0]
+            row = held
         self._waiting[seq] = row, self._maker.read(row)
         return True
 

@@ -67,7 +67,7 @@ class Intake:
             self._queue.kick(new=new)
             self._calls.answer_callback(asked.callback_id, SENT)
         elif not gathered:
-            self._orders.kick()
+            self._orders.hurry(asked)
         return "accepted", ""
 
     async def _store(

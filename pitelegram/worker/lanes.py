@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
 
 from pitelegram.bridge.interfaces import QueueItem
 from pitelegram.bridge.prompt import summary
-from pitelegram.store.rows import SPREAD, InboxRow
+from pitelegram.store.rows import SPREAD, InboxRow, Turn
 from pitelegram.store.worker_interfaces import IInbox
 
 CONTROL = "control"
@@ -34,22 +34,13 @@ def in_turn(rows: Iterable[InboxRow]) -> list[InboxRow]:
     return sorted(rows, key=lambda row: (RANKS.get(row.lane, RANKS[NORMAL]), row.order))
 
 
-def next_turn(
-    rows: Iterable[InboxRow], steering: bool, gathered: int | None, undecided: Collection[int]
-) -> InboxRow | None:
-    """Return the row whose turn it is.
+def may_go(turn: Turn, gathered: int | None) -> bool:
+    """Whether a held row waits for nothing but its turn.
 
-    @param steering: only what may go while Pi works: the priority lane.
     @param gathered: the first row that is still being made into a prompt; normal ones behind it wait.
-    @param undecided: rows that an order of the operator is about to change; only they wait.
     """
-    for row in in_turn(rows):
-        if row.seq in undecided or (steering and row.lane != PRIORITY):
-            continue
-        late = gathered is not None and row.order > gathered * SPREAD
-        if not late or row.lane in (CONTROL, PRIORITY):
-            return row
-    return None
+    late = gathered is not None and turn.place > gathered * SPREAD
+    return not late or turn.lane in (CONTROL, PRIORITY)
 
 
 def shown(rows: Iterable[InboxRow]) -> list[QueueItem]:
@@ -81,14 +72,9 @@ def waiting_row(inbox: IInbox, chat_id: int, message_id: int) -> InboxRow | None
     found = inbox.by_message(chat_id, message_id)
     if found is None:
         return None
-    seq = found.seq if found.head is None else found.head
-    waiting = inbox.rows("held", "admitted")
-    exact = next((row for row in waiting if row.seq == seq), None)
-    if exact is not None:
-        return exact
+    exact = inbox.waiting(found.seq if found.head is None else found.head)
     # A prompt of unknown fate that was sent again has the same message and another row.
-    again = (r for r in waiting if (r.chat_id, r.message_id) == (chat_id, message_id))
-    return next((row for row in again if row.state == "held"), None)
+    return exact or inbox.held_at(chat_id, message_id)
 
 
 def _summary(row: InboxRow) -> str:

@@ -48,6 +48,8 @@ from pitelegram.worker.settling import Settler, short_id
 
 AT_ONCE = ("abort", "continue", "next", "status", "stop")
 """Commands that wait for nothing and for no other command."""
+OVERTAKES = ("abort", "status", "stop")
+"""Those of them that go before edits, reactions and presses, of which thousands may be waiting."""
 
 
 class Orders:
@@ -92,6 +94,13 @@ class Orders:
         self._menus = menus
         self._slow = Aside(self._commit, commands.failed, self._done)
         self._working: Deferred[Any] | None = None
+        self._in_a_hurry = False
+
+    def hurry(self, asked: Asked) -> None:
+        """An order was admitted, perhaps one that overtakes others."""
+        if isinstance(asked, Command) and asked.name in OVERTAKES:
+            self._in_a_hurry = True
+        self.kick()
 
     def kick(self) -> None:
         """Do every admitted row; safe to call at any time."""
@@ -120,6 +129,8 @@ class Orders:
         try:
             while rows := self._waiting_rows():
                 for row in rows:
+                    if self._in_a_hurry:
+                        break
                     await self._do(row)
         finally:
             self._working = None
@@ -127,7 +138,9 @@ class Orders:
     def _waiting_rows(self) -> list[InboxRow]:
         """Return what was admitted to be done and nobody does yet; others become prompts."""
         rows = [row for row in self._inbox.rows("admitted") if row.lane == CONTROL]
-        return [r for r in rows if r.seq not in self._aside and not self._slow.has(r.seq)]
+        rows = [r for r in rows if r.seq not in self._aside and not self._slow.has(r.seq)]
+        hurry, self._in_a_hurry = self._in_a_hurry, False
+        return _hurried(rows) if hurry else rows
 
     async def _do(self, row: InboxRow) -> None:
         try:
@@ -252,3 +265,26 @@ class Orders:
         await self._with_pictures(self._inbox.row(f"again-{key}"), old)
         await self._inbox.settle([old.seq])
         self._queue.kick(new=True)
+
+
+def _hurried(rows: list[InboxRow]) -> list[InboxRow]:
+    """Return orders with those first that overtake; C{/next} and C{/continue} keep theirs behind."""
+    first: list[InboxRow] = []
+    for row in rows:
+        name = _command_name(row)
+        if name in OVERTAKES:
+            first.append(row)
+        elif name in AT_ONCE:
+            break
+    ahead = {row.seq for row in first}
+    return first + [row for row in rows if row.seq not in ahead]
+
+
+def _command_name(row: InboxRow) -> str:
+    try:
+        asked = (
+            read_update(row.kind, loads(row.body or b"{}"))[0] if row.kind == "message" else None
+        )
+    except ValueError:
+        return ""
+    return asked.name if isinstance(asked, Command) else ""

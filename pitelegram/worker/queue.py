@@ -23,10 +23,9 @@ from pitelegram.worker.lanes import (
     PRIORITY,
     PiQueue,
     in_turn,
-    next_turn,
+    may_go,
     shown,
     shown_pi,
-    waiting_row,
 )
 from pitelegram.worker.pictures import Pictures
 from pitelegram.worker.settling import Settler
@@ -194,8 +193,7 @@ class Queue:
     def _waiting(self, seq: int) -> InboxRow | None:
         if self.in_hand(seq):
             return None
-        rows = self._inbox.rows("held", "admitted")
-        return next((row for row in rows if row.seq == seq), None)
+        return self._inbox.waiting(seq)
 
     async def _change(self, change: object) -> bool:
         try:
@@ -216,30 +214,26 @@ class Queue:
         """
         if new and self.state == WAITING:
             self.hands.resume()
-        rows = self._inbox.rows("held")
-        self.held = len(rows)
+        # Counted, not read: this is asked for each message while thousands may wait.
+        self.held = self._inbox.held()
         may = self._open_for_work and not self._paused
-        lane = self.hands.may_take() if may and rows else None
-        if lane is not None:
-            row = self._next(rows, lane == PRIORITY)
+        lane = self.hands.may_take() if may else None
+        if lane is not None and self.held:
+            row = self._next(PRIORITY if lane == PRIORITY else None)
             if row is not None and row.skip:
                 spawn(self._log, "dropping a skipped prompt", self.hands.drop(row))
             elif row is not None:
                 spawn(self._log, "handing a prompt to Pi", self.hands.hand(row))
         self._changed()
 
-    def _next(self, rows: list[InboxRow], steering: bool) -> InboxRow | None:
-        """Return the row whose turn it is and whose prompt is complete."""
-        undecided = self._undecided()
-        while (row := next_turn(rows, steering, self._gathering(), undecided)) is not None:
-            if row.skip or self._ready(row):
-                break
-            rows = [other for other in rows if other.seq != row.seq]
-        return row
-
-    def _undecided(self) -> set[int]:
-        found = (waiting_row(self._inbox, *place) for place in self._inbox.undecided())
-        return {row.seq for row in found if row is not None}
+    def _next(self, lane: str | None) -> InboxRow | None:
+        """Return the row whose turn it is and whose prompt is complete, of one lane or of any."""
+        for turn in self._inbox.turns(lane):
+            # Asked anew for each: looking whether one is ready may begin to make it again.
+            row = self._inbox.waiting(turn.seq) if may_go(turn, self._gathering()) else None
+            if row is not None and (row.skip or self._ready(row)):
+                return row
+        return None
 
     @deferred
     async def give_back(self, texts: Iterable[str], kick: bool = True) -> list[int]:

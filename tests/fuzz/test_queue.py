@@ -164,10 +164,10 @@ class Lives(RuleBasedStateMachine):
 
     def first(self, one: Expected, others: list[InboxRow], steering: bool) -> None:
         """Nothing that waits should have gone before this one."""
-        undecided = self.rig.inbox.undecided()
+        decided = {turn.seq for turn in self.rig.inbox.turns()}
         for row in others:
             other = self.known[row.delivery_id]
-            if (row.chat_id, row.message_id) in undecided:
+            if row.seq not in decided:
                 continue
             if not steering or other.lane == "priority":
                 mine, its = (RANKS[one.lane], one.place), (RANKS[other.lane], other.place)

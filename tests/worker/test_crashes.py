@@ -16,7 +16,8 @@ from pitelegram.testing.pihost import FakePiHost
 from pitelegram.testing.worker import WorkerRig
 
 READS = frozenset(
-    {"row", "rows", "by_message", "members", "undecided", "answers", "ledger", "get_meta"}
+    {"row", "rows", "by_message", "members", "turns", "answers", "ledger", "get_meta"}
+    | {"held", "held_at", "waiting"}
 )
 
 
