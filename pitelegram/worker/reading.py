@@ -7,10 +7,15 @@ import stat
 
 from pitelegram.bridge.interfaces import FileItem
 from pitelegram.bridge.marking import plain
+from pitelegram.worker.picturesize import HEAD, pixels
 
 MAX_PICTURE = 5_000_000
 """Bytes of a picture that Pi is shown; of a larger one it gets the path."""
 MAX_PICTURES = 15_000_000
+MAX_PIXELS = 40_000_000
+"""Of a picture; Pi answers nothing for half a minute while it makes one of 144 million smaller."""
+MAX_ALL_PIXELS = 100_000_000
+"""Of all pictures of one prompt."""
 MAX_TEXT = 1_000_000
 _CONTROL = frozenset(range(32)) - {9, 10, 12, 13, 27}
 
@@ -31,11 +36,14 @@ def picture_type(path: str) -> str | None:
 
 def pictures(files: list[FileItem]) -> list[dict[str, str]]:
     """Return C{path} and C{mime} of what Pi can be shown, within the bounds."""
-    found, room = [], MAX_PICTURES
+    found, room, area = [], MAX_PICTURES, MAX_ALL_PIXELS
     for file in files:
         mime = picture_type(file.path)
-        if mime is not None and 0 < file.size <= min(room, MAX_PICTURE):
-            room -= file.size
+        if mime is None or not 0 < file.size <= min(room, MAX_PICTURE):
+            continue
+        size = pixels(mime, _read(file.path, HEAD))
+        if size <= min(area, MAX_PIXELS):
+            room, area = room - file.size, area - size
             found.append({"path": file.path, "mime": mime})
     return found
 

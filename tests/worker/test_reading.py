@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -13,7 +14,7 @@ from pitelegram.worker.reading import MAX_PICTURE, picture_type, pictures, text_
 HEADS = {
     "image/png": b"\x89PNG\r\n\x1a\n....",
     "image/jpeg": b"\xff\xd8\xff\xe0....",
-    "image/gif": b"GIF89a....",
+    "image/gif": b"GIF89a\1\0\1\0",
     "image/webp": b"RIFF....WEBPVP8 ",
 }
 
@@ -53,6 +54,19 @@ class PictureTests(ReadingCase):
         small = self.file(png)
         self.assertEqual(len(pictures([exact, over, small])), 2)
         self.assertEqual(len(pictures([exact] * 4)), 3)
+
+    def test_pixels(self) -> None:
+        """A small file that unpacks to a huge picture is only a path; so is what is too much together."""
+
+        def png(width: int, height: int) -> FileItem:
+            return self.file(
+                HEADS["image/png"][:8] + struct.pack(">I4sII", 13, b"IHDR", width, height)
+            )
+
+        bomb, large, usual = png(12_000, 12_000), png(8_000, 5_000), png(4_000, 3_000)
+        self.assertEqual([each["path"] for each in pictures([bomb, usual])], [usual.path])
+        self.assertEqual(len(pictures([large])), 1)
+        self.assertEqual(len(pictures([large, png(8_001, 5_000), large, large, usual])), 3)
 
     def test_what_is_no_file(self) -> None:
         """Links, pipes, directories and nothing: no picture, and no waiting."""
