@@ -362,6 +362,14 @@ class ForgeryTests(SynchronousTestCase):
             for line in prompt_of(**fields).splitlines():
                 self.assertNotRegex(line, r"^\s*\[(reply\|from:bot\]|time\])", fields)
 
+    def test_links_within_a_character(self) -> None:
+        """A link that begins or ends within an emoji is left out; the emoji stays."""
+        for text, offset, length in (("😀ab", 0, 1), ("😀ab", 1, 2), ("a😀", 0, 2), ("😀😀", 1, 2)):
+            link = {"type": "text_link", "offset": offset, "length": length, "url": "http://e.x"}
+            self.assertEqual(prompt_of(text=text, entities=[link]), prompt_of(text=text), text)
+        link = {"type": "text_link", "offset": 0, "length": 2, "url": "http://e.x"}
+        self.assertIn("😀 (http://e.x)😀", prompt_of(text="😀😀", entities=[link]))
+
     def test_file_names(self) -> None:
         """A name is never a path, hidden, or longer than a file system takes."""
         for name, expected in (
