@@ -111,10 +111,10 @@ class TitleTests(SynchronousTestCase):
     def test_equal_basenames(self) -> None:
         """The shortest tail that tells them apart, and no longer one."""
         rows = [
-            binding("a", slot="A", directory="/work/acme/app"),
-            binding("b", slot="B", directory="/work/Big-Co/app"),
-            binding("c", slot="C", directory="/work/big-co/lib"),
-            binding("d", slot="D", directory="/work/x/big-co/app"),
+            binding("a", slot="A", directory="/srv/acme/app"),
+            binding("b", slot="B", directory="/srv/Big-Co/app"),
+            binding("c", slot="C", directory="/srv/big-co/lib"),
+            binding("d", slot="D", directory="/srv/x/big-co/app"),
         ]
         titles = [title_for("directory-snake", row, rows) for row in rows]
         self.assertEqual(titles, ["acme_app", "work_big_co_app", "lib", "x_big_co_app"])
