@@ -261,3 +261,7 @@ class PiCancelled(WorkerError):
 
 class PiGone(WorkerError):
     """Pi ended, or its answer did not come: the outcome is unknown."""
+
+
+class VoiceFailed(WorkerError):
+    """No program or provider could speak a text; C{str()} says which were tried, for the log."""

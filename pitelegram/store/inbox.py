@@ -302,7 +302,9 @@ class Inbox(Facts, Ledgers):
 
     def answers(self) -> list[dict[str, Any]]:
         """Return the unsubmitted answers in order: C{delivery_id}, C{kind}, C{delivery} (parsed)."""
-        rows = self._database.read("SELECT delivery_id, kind, delivery FROM answers ORDER BY seq")
+        rows = self._database.read(
+            "SELECT delivery_id, kind, delivery FROM answers ORDER BY seq, part"
+        )
         return [{**dict(row), "delivery": loads(row["delivery"])} for row in rows]
 
     def forget_answer(self, delivery_id: str) -> Deferred[None]:

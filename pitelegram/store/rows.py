@@ -238,3 +238,37 @@ class Turn(NamedTuple):
     seq: int
     lane: str
     place: int
+
+
+@attrs.frozen(kw_only=True)
+class ButtonRow:
+    """A button under an answer.
+
+    @ivar key: 8 hex digits; its callback data is C{tgbtn:<key>}.
+    @ivar style: C{primary}, C{success} or C{danger}: what it looks like once it was pressed.
+    @ivar keyboard: C{inline_keyboard} of its message, as it was sent.
+    """
+
+    key: str
+    label: str
+    prompt: str
+    style: str | None
+    keyboard: list[list[dict[str, Any]]]
+    pressed: bool = False
+    created_ms: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class AttachedFile:
+    """A file of the agent, waiting for the answer that it belongs to.
+
+    @ivar path: our copy of it.
+    @ivar size: bytes.
+    """
+
+    path: str
+    name: str
+    mime: str
+    size: int
+    caption: str | None = None
+    seq: int = 0

@@ -8,7 +8,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from zope.interface import Interface
 
-from pitelegram.store.rows import InboxRow, Turn
+from pitelegram.store.rows import AttachedFile, ButtonRow, InboxRow, Turn
 
 
 class IInbox(Interface):
@@ -104,7 +104,10 @@ class IInbox(Interface):
     def add_answer(delivery_id: str, kind: str, delivery: dict[str, Any]) -> Deferred[None]: ...
 
     def answers() -> list[dict[str, Any]]:
-        """Unsubmitted answers in order: C{delivery_id}, C{kind}, C{delivery} (parsed)."""
+        """Unsubmitted answers in order: C{delivery_id}, C{kind}, C{delivery} (parsed).
+
+        One of kind C{raw} is not rendered yet: what stands behind it must not overtake it.
+        """
 
     def forget_answer(delivery_id: str) -> Deferred[None]:
         """The leader's durable receipt is there."""
@@ -122,3 +125,36 @@ class IInbox(Interface):
 
     def forget(now_ms: int) -> Deferred[int]:
         """Retention: confirmed ids after 48 h, ledger rows after 8 days."""
+
+
+class IOutgoing(Interface):
+    """What waits to be rendered, in the same file as the inbox (C{store.outgoing.Outgoing})."""
+
+    def raw() -> dict[str, Any] | None:
+        """The oldest answer of kind C{raw}."""
+
+    def composed(
+        delivery_id: str,
+        answers: Sequence[dict[str, Any]],
+        buttons: Sequence[ButtonRow] = (),
+        attached: Sequence[int] = (),
+    ) -> Deferred[None]:
+        """Deliveries take a raw answer's place, in one commit with their buttons.
+
+        @param attached: numbers of the files that are part of them now.
+        """
+
+    def add_buttons(buttons: Sequence[ButtonRow]) -> Deferred[None]: ...
+
+    def button(key: str) -> ButtonRow | None:
+        """A button of the last 24 hours."""
+
+    def pressed(key: str) -> Deferred[bool]:
+        """False when it was pressed before."""
+
+    def attach(file: AttachedFile) -> Deferred[None]: ...
+
+    def attached() -> list[AttachedFile]:
+        """Files that no answer has taken yet, in order."""
+
+    def forget(now_ms: int) -> Deferred[int]: ...

@@ -13,6 +13,7 @@ from pitelegram.testing.contracts_bindings import BindingsContract
 from pitelegram.testing.contracts_inbox import InboxContract
 from pitelegram.testing.contracts_journal import JournalContract
 from pitelegram.testing.contracts_outbox import OutboxContract
+from pitelegram.testing.contracts_outgoing import OutgoingContract
 from pitelegram.testing.contracts_store import (
     CommandsContract,
     LeadershipContract,
@@ -112,3 +113,13 @@ class InboxInMemory(InboxContract, InMemory):
 
 class InboxOnDisk(InboxContract, OnDisk):
     """Inbox on disk."""
+
+
+class OutgoingInMemory(OutgoingContract, InMemory):
+    """What goes out, in memory."""
+
+
+class OutgoingOnDisk(OutgoingContract, OnDisk):
+    """What goes out, on disk."""
+
+    schema = "worker"
