@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -18,10 +19,12 @@ from twisted.internet.task import Clock
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from pitelegram.pi.observing import THINKING, TOOLS  # noqa: E402
 from pitelegram.pi.rpc import RpcPiHost  # noqa: E402
 from pitelegram.testing.pihost import PiRecorder  # noqa: E402
 from pitelegram.testing.spawner import FakeSpawner  # noqa: E402
 
+ALL = (TOOLS, THINKING)
 PIPE = 65_536
 """What one read of a pipe gives at most."""
 
@@ -64,11 +67,12 @@ def tool_result(size: int) -> bytes:
     )
 
 
-def intake(data: bytes) -> tuple[float, int]:
+def intake(data: bytes, wanted: Sequence[str] = ()) -> tuple[float, int]:
     """Feed a host; return the seconds and how many events its observer got."""
     spawner, clock, counter = FakeSpawner(), Clock(), Counter()
     host = RpcPiHost([sys.executable], ROOT, {}, spawner, clock)
     host.subscribe(counter)
+    host.want(wanted)
     host.start().addErrback(lambda _: None)
     protocol = spawner.processes[0].protocol
     view = [data[start : start + PIPE] for start in range(0, len(data), PIPE)]
@@ -87,10 +91,10 @@ def naive(data: bytes) -> float:
     return perf_counter() - begin
 
 
-def report(name: str, data: bytes) -> None:
+def report(name: str, data: bytes, wanted: Sequence[str] = ()) -> None:
     """Measure one stream three times and print the best of each."""
     records, megabytes = data.count(b"\n"), len(data) / 1e6
-    best, events = min(intake(data) for _ in range(3))
+    best, events = min(intake(data, wanted) for _ in range(3))
     plain = min(naive(data) for _ in range(3))
     print(
         f"{name}: {records} records, {megabytes:.0f} MB, {events} events: {best:.3f} s, "
@@ -106,8 +110,10 @@ def main() -> None:
     run = recorded(path)
     report(f"recorded run ({path.stem}) repeated", run * (200_000 // run.count(b"\n")))
     delta = next(line for line in run.split(b"\n") if b'"text_delta"' in line) + b"\n"
+    report("the same with tools and thinking", run * (200_000 // run.count(b"\n")), ALL)
     report("text deltas", delta * 200_000)
     report("tool results of 20 MB", tool_result(20_000_000) * 2)
+    report("the same with tools", tool_result(20_000_000) * 2, ALL)
 
 
 if __name__ == "__main__":

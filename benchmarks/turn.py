@@ -20,7 +20,6 @@ from typing import Any
 import attrs
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
-from zope.interface import implementer
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -28,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 from parts.throwaway import on_system  # noqa: E402
 
 from pitelegram.kernel.observers import OneShot  # noqa: E402
-from pitelegram.pi.interfaces import IPiObserver  # noqa: E402
+from pitelegram.pi.observing import PiObserver  # noqa: E402
 from pitelegram.pi.rpc import RpcPiHost  # noqa: E402
 from pitelegram.testing.pienv import pi_command, pi_environment  # noqa: E402
 from pitelegram.testing.system import System  # noqa: E402
@@ -48,8 +47,7 @@ class Turn:
     outward: float
 
 
-@implementer(IPiObserver)
-class Settled:
+class Settled(PiObserver):
     """Fires C{when} at the next C{agent_settled}."""
 
     def __init__(self) -> None:
@@ -58,21 +56,6 @@ class Settled:
     def settled(self, aborted: bool) -> None:
         """Pi is done."""
         self.when.fire(None)
-
-    def run_started(self) -> None:
-        """Not of interest, like all below."""
-
-    def text_delta(self, text: str) -> None: ...
-
-    def user_message(self, text: str) -> None: ...
-
-    def assistant_message(self, message: dict[str, Any]) -> None: ...
-
-    def state_changed(self, state: dict[str, Any]) -> None: ...
-
-    def dialog_requested(self, request: dict[str, Any]) -> None: ...
-
-    def ended(self, reason: str) -> None: ...
 
 
 class Turns:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from twisted.logger import Logger
 
+from pitelegram.pi.observing import THINKING, TOOLS, CompactionStep, Retry
 from pitelegram.pi.projection import Projection
 from pitelegram.pi.records import RecordReader, message_text
 from pitelegram.pi.splitter import LineSplitter
@@ -49,8 +50,10 @@ class EventStream:
             "agent_settled": self._agent_settled,
             "message_end": self._message_end,
             "queue_update": self._queue_update,
-            "compaction_start": lambda _: self.projection.update(isCompacting=True),
-            "compaction_end": lambda _: self.projection.update(isCompacting=False),
+            "auto_retry_start": self._retrying,
+            "auto_retry_end": self._retried,
+            "compaction_start": self._compaction_start,
+            "compaction_end": self._compaction_end,
             "session_info_changed": self._renamed,
             "thinking_level_changed": self._thinking,
             "extension_error": self._extension_error,
@@ -71,6 +74,10 @@ class EventStream:
     def subscribe(self, observer: Any) -> None:
         """Add an L{IPiObserver<pitelegram.pi.interfaces.IPiObserver>}."""
         self._observers.append(observer)
+
+    def want(self, kinds: Collection[str]) -> None:
+        """See L{IPiHost.want<pitelegram.pi.interfaces.IPiHost.want>}."""
+        self._reader.want(TOOLS in kinds, THINKING in kinds)
 
     def received(self, data: bytes) -> None:
         """Take a chunk of standard output."""
@@ -104,6 +111,20 @@ class EventStream:
     def text_delta(self, text: str) -> None:
         """See L{RecordSink<pitelegram.pi.records.RecordSink>}."""
         self.tell("text_delta", text)
+
+    def thinking_delta(self, text: str) -> None:
+        """See L{RecordSink<pitelegram.pi.records.RecordSink>}."""
+        self.tell("thinking_delta", text)
+
+    def tool(self, kind: str, record: dict[str, Any], failed: bool) -> None:
+        """See L{RecordSink<pitelegram.pi.records.RecordSink>}."""
+        which = str(record.get("toolCallId", "")), str(record.get("toolName", ""))
+        if kind == "tool_execution_start":
+            self.tell("tool_started", *which, record.get("args"))
+        elif kind == "tool_execution_update":
+            self.tell("tool_updated", *which, record.get("partialResult"))
+        elif kind == "tool_execution_end":
+            self.tell("tool_ended", *which, record.get("result"), failed)
 
     def record(self, kind: str, record: dict[str, Any]) -> None:
         """See L{RecordSink<pitelegram.pi.records.RecordSink>}."""
@@ -144,6 +165,36 @@ class EventStream:
     def _queue_update(self, record: dict[str, Any]) -> None:
         self.projection.queue(record.get("steering"), record.get("followUp"))
 
+    def _retrying(self, record: dict[str, Any]) -> None:
+        retry = Retry(
+            attempt=_whole(record.get("attempt")) or 1,
+            of=_whole(record.get("maxAttempts")) or 1,
+            delay=(_whole(record.get("delayMs")) or 0) / 1000,
+            reason=_words(record.get("errorMessage")),
+        )
+        self.tell("retrying", retry)
+
+    def _retried(self, record: dict[str, Any]) -> None:
+        self.tell("retried", record.get("success") is True, _words(record.get("finalError")))
+
+    def _compaction_start(self, record: dict[str, Any]) -> None:
+        self.projection.update(isCompacting=True)
+        self.tell("compaction", CompactionStep(reason=_words(record.get("reason"))))
+
+    def _compaction_end(self, record: dict[str, Any]) -> None:
+        self.projection.update(isCompacting=False)
+        found = record.get("result")
+        result: dict[str, Any] = found if isinstance(found, dict) else {}
+        step = CompactionStep(
+            reason=_words(record.get("reason")),
+            over=True,
+            before=_whole(result.get("tokensBefore")),
+            after=_whole(result.get("estimatedTokensAfter")),
+            aborted=record.get("aborted") is True,
+            error=_words(record.get("errorMessage")) or None,
+        )
+        self.tell("compaction", step)
+
     def _renamed(self, record: dict[str, Any]) -> None:
         if isinstance(record.get("name"), str):
             self.projection.update(sessionName=record["name"])
@@ -158,3 +209,14 @@ class EventStream:
     def _ui_request(self, record: dict[str, Any], asked: Callable[[dict[str, Any]], None]) -> None:
         if record.get("method") not in DROPPED_REQUESTS:
             asked(record)
+
+
+def _whole(value: object) -> int | None:
+    """A number that is not negative, rounded down."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15:
+        return None
+    return int(value)
+
+
+def _words(value: object) -> str:
+    return value if isinstance(value, str) else ""

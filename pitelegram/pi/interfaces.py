@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -61,6 +61,12 @@ class IPiHost(Interface):
     def subscribe(observer: Any) -> None:
         """Add an L{IPiObserver}."""
 
+    def want(kinds: Collection[str]) -> None:
+        """Tell observers of C{tools} and C{thinking} from now on, or not: these cost something.
+
+        At first nobody is told of either.
+        """
+
     def close_stdin() -> None: ...
 
     def stop(grace: float) -> Deferred[str]:
@@ -79,11 +85,35 @@ class IPiObserver(Interface):
 
     def text_delta(text: str) -> None: ...
 
+    def thinking_delta(text: str) -> None:
+        """What the model thinks (only where C{thinking} is wanted)."""
+
     def user_message(text: str) -> None:
         """C{message_end} with role user: Pi took this message."""
 
     def assistant_message(message: dict[str, Any]) -> None:
-        """C{message_end} with role assistant (C{text}, C{stopReason}, C{errorMessage?})."""
+        """C{message_end} with role assistant (C{text}, C{stopReason}, C{errorMessage?}, C{usage?})."""
+
+    def tool_started(call_id: str, name: str, arguments: Any) -> None:
+        """A tool runs (only where C{tools} are wanted, as with the next two).
+
+        Of what is large, arguments and results hold only the beginning.
+        """
+
+    def tool_updated(call_id: str, name: str, result: Any) -> None:
+        """What a tool has given so far, as a result."""
+
+    def tool_ended(call_id: str, name: str, result: Any, failed: bool) -> None:
+        """A tool is done; results have C{content} (L{pitelegram.pi.observing.result_text})."""
+
+    def retrying(retry: Any) -> None:
+        """The model failed and is asked again (L{pitelegram.pi.observing.Retry})."""
+
+    def retried(succeeded: bool, reason: str) -> None:
+        """Retries are over; C{reason} is the last failure when they failed."""
+
+    def compaction(step: Any) -> None:
+        """A compaction begins or ends (L{pitelegram.pi.observing.CompactionStep})."""
 
     def settled(aborted: bool) -> None:
         """C{agent_settled}: the only "done"."""

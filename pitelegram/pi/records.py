@@ -13,16 +13,15 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from pitelegram.kernel import jsonio
+from pitelegram.pi.heads import failed, head
 
 _KEY = 20
 """How many first bytes tell the types apart: C{{"type":"} and eleven letters."""
 
-_UPDATE, _SKIP, _END, _DECODE = range(4)
+_UPDATE, _SKIP, _END, _DECODE, _TOOL = range(5)
 
 _SKIPPED = (
     "agent_end",
-    "auto_retry_end",
-    "auto_retry_start",
     "bash_execution_update",
     "entry_appended",
     "message_start",
@@ -38,6 +37,9 @@ def _first_bytes(kind: str) -> bytes:
     return f'{{"type":"{kind}","'.encode()[:_KEY]
 
 
+_TOOL_KEY = _first_bytes("tool_execution_start")
+"""Starts, updates and ends of tools have it."""
+
 _KINDS = {
     **{_first_bytes(kind): _SKIP for kind in _SKIPPED},
     _first_bytes("message_update"): _UPDATE,
@@ -47,7 +49,10 @@ _ROLE = b'{"type":"message_end","message":{"role":"'
 _USER = _ROLE + b'user"'
 _ASSISTANT = _ROLE + b'assistant"'
 _TEXT_DELTA = b'"text_delta"'
+_THINKING_DELTA = b'"thinking_delta"'
 _DELTA = b'"delta":"'
+_BODY = re.compile(rb'(?:[^"\\]|\\.)*', re.DOTALL)
+"""The inside of a JSON string."""
 _HALF = re.compile(rb"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})\Z")
 
 
@@ -56,6 +61,12 @@ class RecordSink(Protocol):
 
     def text_delta(self, text: str) -> None:
         """One or more text deltas in a row."""
+
+    def thinking_delta(self, text: str) -> None:
+        """One or more deltas of what the model thinks, in a row."""
+
+    def tool(self, kind: str, record: dict[str, Any], failed: bool) -> None:
+        """A C{tool_execution_…} record, or the beginning of one."""
 
     def record(self, kind: str, record: dict[str, Any]) -> None:
         """Any other record that was decoded; C{kind} is its type."""
@@ -75,21 +86,35 @@ class RecordReader:
         self.not_objects = 0
         self._sink = sink
         self._deltas: list[bytes] = []
+        self._thinks = False  # whether these are what the model thinks, not what it says
+        self._kinds = dict(_KINDS)
+        self._thinking = False
+
+    def want(self, tools: bool, thinking: bool) -> None:
+        """Decode also these from now on, or not."""
+        self._kinds[_TOOL_KEY] = _TOOL if tools else _SKIP
+        self._thinking = thinking
 
     def feed(self, lines: list[bytes]) -> None:
         """Take complete lines."""
         self.seen += len(lines)
-        kinds, deltas = _KINDS.get, self._deltas
+        kinds, deltas = self._kinds.get, self._deltas
         for line in lines:
             kind = kinds(line[:_KEY], _DECODE)
             if kind == _UPDATE:
                 found = line.find(_TEXT_DELTA)
                 if found >= 0:
+                    if self._thinks:
+                        self._turn(False)
                     start = line.find(_DELTA, found) + 9
                     if start > 8 and line.endswith(b'"}}'):
                         deltas.append(line[start:-3])
                     else:
                         self._decode(line)
+                elif self._thinking and (found := line.find(_THINKING_DELTA)) >= 0:
+                    self._thought(line, found)
+            elif kind == _TOOL:
+                self._tool(line)
             elif kind != _SKIP and (kind == _DECODE or _is_shown(line)):
                 self._decode(line)
         if deltas:
@@ -98,6 +123,30 @@ class RecordReader:
     def finish(self) -> None:
         """The stream ended: pass on what was held back."""
         self._flush(whole=True)
+
+    def _turn(self, thinks: bool) -> None:
+        """From now on the deltas are what the model thinks, or says."""
+        self._flush(whole=True)
+        self._thinks = thinks
+
+    def _thought(self, line: bytes, found: int) -> None:
+        if not self._thinks:
+            self._turn(True)
+        start = line.find(_DELTA, found) + 9
+        if start > 8 and (body := _BODY.match(line, start)):
+            self._deltas.append(body[0])
+
+    def _tool(self, line: bytes) -> None:
+        self._flush(whole=True)
+        try:
+            record = head(line)
+        except (ValueError, RecursionError):
+            self.malformed += 1
+            return
+        if isinstance(record, dict) and isinstance(kind := record.get("type"), str):
+            self._sink.tool(kind, record, failed(line))
+        else:
+            self.not_objects += 1
 
     def _decode(self, line: bytes) -> None:
         self._flush(whole=True)
@@ -127,7 +176,9 @@ class RecordReader:
         deltas.clear()
         if half:
             deltas.append(half[1])
-        if text:
+        if text and self._thinks:
+            self._sink.thinking_delta(text)
+        elif text:
             self._sink.text_delta(text)
 
 

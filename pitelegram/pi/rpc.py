@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,10 @@ class RpcPiHost:
     def subscribe(self, observer: Any) -> None:
         """See L{IPiHost}."""
         self._events.subscribe(observer)
+
+    def want(self, kinds: Collection[str]) -> None:
+        """See L{IPiHost}."""
+        self._events.want(kinds)
 
     @deferred
     async def start(self) -> dict[str, Any]:

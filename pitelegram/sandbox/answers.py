@@ -151,6 +151,8 @@ class Answer:
         elif step.word == "long":
             size = int(text) if text.isdecimal() else 30_000
             await self._say(long_text(size), max(chunks, size // 1000))
+        elif step.word == "think":
+            await self._say(text, chunks, name="reasoning_content")
         elif step.word == "slow":
             chunks = max(1, int(step.number("chunks", 20)))
             text = step.options.get("text") or " ".join(f"word{n}" for n in range(1, chunks + 1))
@@ -170,10 +172,10 @@ class Answer:
         await self._gate(name).when()
         await self._say(text[middle:], 2)
 
-    async def _say(self, text: str, chunks: int, seconds: float = 0) -> None:
+    async def _say(self, text: str, chunks: int, seconds: float = 0, name: str = "content") -> None:
         pieces = list(_pieces(text, chunks))
         for piece in pieces:
-            self._delta({"content": piece})
+            self._delta({name: piece})
             await sleep(self._clock, seconds / len(pieces))
 
     def _call_tool(self, step: Step) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-WORDS = ("say", "long", "slow", "tool", "error", "hang", "gate")
+WORDS = ("say", "long", "slow", "tool", "error", "hang", "gate", "think")
 """All directives; anything else between double brackets is plain text."""
 
 _TAG = re.compile(r"\A\s*\[telegram[^\]\n]*\]\s*")

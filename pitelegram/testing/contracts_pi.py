@@ -10,6 +10,7 @@ from zope.interface.verify import verifyObject
 from pitelegram.errors import PiGone, PiRefused
 from pitelegram.kernel.deferring import deferred
 from pitelegram.pi.interfaces import IPiHost, IPiObserver
+from pitelegram.pi.observing import result_text
 from pitelegram.sandbox.directives import long_text
 from pitelegram.testing.pihost import PiRecorder
 
@@ -193,6 +194,50 @@ class PiHostContract:
         picture = {"data": "x", "mimeType": "text/plain"}
         for odd in (picture, None, {}):
             await self.assertFailure(host.prompt("p3", "x", "normal", [odd]), PiRefused)
+
+    @deferred
+    async def test_tool(self: Any) -> None:
+        """Where tools are wanted their start, updates and end are told; the words before are a message."""
+        host, recorder = await self.started()
+        host.want(["tools"])
+        await host.prompt("p1", "[[say 'First I look.']][[tool bash 'echo hi']]", "normal")
+        await recorder.when_settled()
+        names = [event[0] for event in recorder.events if event[0] != "state_changed"]
+        self.assertLess(names.index("assistant_message"), names.index("tool_started"))
+        (started,) = [event[1:] for event in recorder.events if event[0] == "tool_started"]
+        (ended,) = [event[1:] for event in recorder.events if event[0] == "tool_ended"]
+        updates = [event[1:] for event in recorder.events if event[0] == "tool_updated"]
+        self.assertEqual(started[1:], ("bash", {"command": "echo hi"}))
+        self.assertEqual((ended[:2], ended[3]), (started[:2], False))
+        self.assertEqual(result_text(ended[2]), "hi\n")
+        self.assertTrue(updates)
+        self.assertEqual({update[:2] for update in updates}, {started[:2]})
+        messages = [(m["text"], m["stopReason"]) for m in recorder.all("assistant_message")]
+        self.assertEqual(messages[0], ("First I look.", "toolUse"))
+        self.assertEqual(messages[1], ("The tool said: hi\n", "stop"))
+        self.assertGreater(recorder.all("assistant_message")[1]["usage"]["output"], 0)
+
+    @deferred
+    async def test_thinking(self: Any) -> None:
+        """Where thinking is wanted it is told, and it is no part of the answer."""
+        host, recorder = await self.started()
+        host.want(["thinking"])
+        await host.prompt("p1", "[[think 'Let me see']][[say Done]]", "normal")
+        await recorder.when_settled()
+        self.assertEqual("".join(recorder.all("thinking_delta")), "Let me see")
+        self.assertEqual("".join(recorder.all("text_delta")), "Done")
+        self.assertEqual(recorder.all("assistant_message")[0]["text"], "Done")
+
+    @deferred
+    async def test_nothing_wanted(self: Any) -> None:
+        """Nobody is told of tools and thinking who did not want it, or does not any more."""
+        host, recorder = await self.started()
+        host.want(["tools", "thinking"])
+        host.want([])
+        await host.prompt("p1", "[[think Hm]][[tool bash 'echo hi']]", "normal")
+        await recorder.when_settled()
+        told = {event[0] for event in recorder.events}
+        self.assertFalse(told & {"tool_started", "tool_updated", "tool_ended", "thinking_delta"})
 
     @deferred
     async def test_new_session(self: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from twisted.internet.defer import Deferred, fail, succeed
@@ -14,7 +14,8 @@ from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.kernel.observers import OneShot
 from pitelegram.pi.arguments import check_command, prompt_arguments
 from pitelegram.pi.interfaces import IPiHost, IPiObserver
-from pitelegram.sandbox.directives import long_text, parse
+from pitelegram.pi.observing import THINKING, TOOLS, Retry
+from pitelegram.sandbox.directives import Step, long_text, parse
 
 
 @implementer(IPiObserver)
@@ -36,6 +37,10 @@ class PiRecorder:
         """See L{IPiObserver}."""
         self._add("text_delta", text)
 
+    def thinking_delta(self, text: str) -> None:
+        """See L{IPiObserver}."""
+        self._add("thinking_delta", text)
+
     def user_message(self, text: str) -> None:
         """See L{IPiObserver}."""
         self._add("user_message", text)
@@ -43,6 +48,30 @@ class PiRecorder:
     def assistant_message(self, message: dict[str, Any]) -> None:
         """See L{IPiObserver}."""
         self._add("assistant_message", message)
+
+    def tool_started(self, call_id: str, name: str, arguments: Any) -> None:
+        """See L{IPiObserver}."""
+        self._add("tool_started", call_id, name, arguments)
+
+    def tool_updated(self, call_id: str, name: str, result: Any) -> None:
+        """See L{IPiObserver}."""
+        self._add("tool_updated", call_id, name, result)
+
+    def tool_ended(self, call_id: str, name: str, result: Any, failed: bool) -> None:
+        """See L{IPiObserver}."""
+        self._add("tool_ended", call_id, name, result, failed)
+
+    def retrying(self, retry: Any) -> None:
+        """See L{IPiObserver}."""
+        self._add("retrying", retry)
+
+    def retried(self, succeeded: bool, reason: str) -> None:
+        """See L{IPiObserver}."""
+        self._add("retried", succeeded, reason)
+
+    def compaction(self, step: Any) -> None:
+        """See L{IPiObserver}."""
+        self._add("compaction", step)
 
     def settled(self, aborted: bool) -> None:
         """See L{IPiObserver}."""
@@ -61,7 +90,7 @@ class PiRecorder:
         self._add("ended", reason)
 
     def all(self, name: str) -> list[Any]:
-        """The (only) argument of every event of that name; None for those without."""
+        """The first argument of every event of that name; None for those without."""
         return [(event[1] if len(event) > 1 else None) for event in self.events if event[0] == name]
 
     def when(self, predicate: Callable[[], bool]) -> Deferred[None]:
@@ -88,8 +117,9 @@ class PiRecorder:
 class FakePiHost:
     """Behaves as Pi does, without a process.
 
-    It answers as the scripted model would: C{[[gate NAME]]} waits for L{open_gate}, C{[[say …]]} and
-    C{[[long N]]} are known, other text is echoed.  Everything happens in C{callLater(0)} steps.
+    It answers as the scripted model would: C{[[gate NAME]]} waits for L{open_gate}, C{[[say …]]},
+    C{[[think …]]}, C{[[error …]]}, C{[[long N]]} and C{[[tool bash 'echo …']]} are known, other text is
+    echoed.  Everything happens in C{callLater(0)} steps.
 
     @ivar prompts: C{(rpc_id, message, lane)} of every prompt that was taken.
     @ivar images: the pictures of each of them.
@@ -123,6 +153,7 @@ class FakePiHost:
         self.deaf = False
         self._clock = clock
         self._observers: list[Any] = []
+        self._wanted: frozenset[str] = frozenset()
         self._gates: dict[str, OneShot[None]] = {}
         self._running: Deferred[None] | None = None
         self._steering: list[str] = []
@@ -151,6 +182,10 @@ class FakePiHost:
         """Let the answer that waits at this gate go on."""
         self._gates.setdefault(name, OneShot()).fire(None)
 
+    def tell(self, name: str, *arguments: Any) -> None:
+        """Let an event happen that nothing else here brings about."""
+        self._tell(name, *arguments)
+
     def die(self, reason: str = "Pi ended (signal 9 (SIGKILL))") -> None:
         """End as a killed Pi does: what runs is lost."""
         if self._end is None:
@@ -165,6 +200,10 @@ class FakePiHost:
     def subscribe(self, observer: Any) -> None:
         """See L{IPiHost}."""
         self._observers.append(observer)
+
+    def want(self, kinds: Collection[str]) -> None:
+        """See L{IPiHost}."""
+        self._wanted = frozenset(kinds)
 
     def start(self) -> Deferred[dict[str, Any]]:
         """See L{IPiHost}."""
@@ -279,9 +318,7 @@ class FakePiHost:
         following: str | None = message
         while following is not None:
             self._tell("user_message", following)
-            text = await self._answer(following)
-            self._tell("text_delta", text)
-            self._assistant(text, "stop")
+            await self._answer(following)
             await sleep(self._clock, 0)
             waiting = self._steering or self._follow_up
             following = waiting.pop(0) if waiting else None
@@ -290,10 +327,24 @@ class FakePiHost:
         self._running = None
         self._settle(False)
 
-    async def _answer(self, message: str) -> str:
-        said = []
-        for step in parse(message):
-            if step.word == "gate":
+    async def _answer(self, message: str) -> None:
+        """Play the steps of a prompt; a tool ends one message of the model and begins another."""
+        said: list[str] = []
+        steps = parse(message)
+        for number, step in enumerate(steps):
+            if step.word == "tool":
+                self._say("".join(said), "toolUse")
+                result = await self._tool(f"call_{number}", step)
+                said = [] if steps[number + 1 :] else [f"The tool said: {result}"]
+            elif step.word == "error":
+                if "times" not in step.options:
+                    return self._fail(step)
+                await self._retry(step)
+                said.append("The provider works again.")
+            elif step.word == "think":
+                if THINKING in self._wanted:
+                    self._tell("thinking_delta", step.options.get("text", step.argument(0, "")))
+            elif step.word == "gate":
                 await self._gates.setdefault(step.argument(0, "gate"), OneShot()).when()
                 said.append(f"After the gate {step.argument(0, 'gate')}.")
             elif step.word == "long":
@@ -302,7 +353,39 @@ class FakePiHost:
                 said.append(f"You said: {step.argument(0, '')}")
             else:
                 said.append(step.options.get("text", step.argument(0, "")))
-        return "".join(said)
+        self._say("".join(said), "stop")
+
+    async def _tool(self, call_id: str, step: Step) -> str:
+        name, arguments = step.argument(0, "bash"), step.tool_arguments()
+        told = TOOLS in self._wanted
+        if told:
+            self._tell("tool_started", call_id, name, arguments)
+        await sleep(self._clock, 0)
+        text = str(arguments.get("command", "")).removeprefix("echo ") + "\n"
+        result = {"content": [{"type": "text", "text": text}]}
+        if told:
+            self._tell("tool_updated", call_id, name, {"content": []})
+            self._tell("tool_updated", call_id, name, result)
+            self._tell("tool_ended", call_id, name, result, False)
+        await sleep(self._clock, 0)
+        return text
+
+    async def _retry(self, step: Step) -> None:
+        times = int(step.number("times", 1))
+        for attempt in range(1, times + 1):
+            self._fail(step)
+            retry = Retry(attempt=attempt, of=3, delay=2.0**attempt, reason=_failure(step))
+            self._tell("retrying", retry)
+            await sleep(self._clock, retry.delay)
+        self._tell("retried", True, "")
+
+    def _fail(self, step: Step) -> None:
+        self._assistant("", "error", _failure(step))
+
+    def _say(self, text: str, reason: str) -> None:
+        if text:
+            self._tell("text_delta", text)
+        self._assistant(text, reason)
 
     def _require(self) -> None:
         if self._end is not None:
@@ -316,11 +399,12 @@ class FakePiHost:
             running.addErrback(lambda _: None)
             running.cancel()
 
-    def _assistant(self, text: str, reason: str) -> None:
+    def _assistant(self, text: str, reason: str, error: str = "Request was aborted") -> None:
         content = [{"type": "text", "text": text}] if text else []
         message = {"role": "assistant", "content": content, "text": text, "stopReason": reason}
-        if reason == "aborted":
-            message["errorMessage"] = "Request was aborted"
+        message["usage"] = {"input": 100, "output": 10, "cost": {"total": 0.0}}
+        if reason in ("aborted", "error"):
+            message["errorMessage"] = error
         self._tell("assistant_message", message)
 
     def _settle(self, aborted: bool) -> None:
@@ -340,3 +424,9 @@ class FakePiHost:
     def _tell(self, name: str, *arguments: Any) -> None:
         for observer in list(self._observers):
             getattr(observer, name)(*arguments)
+
+
+def _failure(step: Step) -> str:
+    """What Pi says about a scripted failure."""
+    status = step.argument(0, "500")
+    return f'{status}: {{"message":"scripted error {status}","type":"scripted_error"}}'

@@ -8,6 +8,7 @@ from typing import Any
 from zope.interface import implementer
 
 from pitelegram.pi.interfaces import IPiObserver
+from pitelegram.pi.observing import CompactionStep, Retry
 from pitelegram.worker.chataction import ChatAction
 from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.queue import Queue
@@ -48,6 +49,34 @@ class Listener:
 
     def text_delta(self, text: str) -> None:
         """See L{IPiObserver.text_delta}; previews come with a later part."""
+        self.events += 1
+
+    def thinking_delta(self, text: str) -> None:
+        """See L{IPiObserver.thinking_delta}."""
+        self.events += 1
+
+    def tool_started(self, call_id: str, name: str, arguments: Any) -> None:
+        """See L{IPiObserver.tool_started}."""
+        self.events += 1
+
+    def tool_updated(self, call_id: str, name: str, result: Any) -> None:
+        """See L{IPiObserver.tool_updated}."""
+        self.events += 1
+
+    def tool_ended(self, call_id: str, name: str, result: Any, failed: bool) -> None:
+        """See L{IPiObserver.tool_ended}."""
+        self.events += 1
+
+    def retrying(self, retry: Retry) -> None:
+        """See L{IPiObserver.retrying}."""
+        self.events += 1
+
+    def retried(self, succeeded: bool, reason: str) -> None:
+        """See L{IPiObserver.retried}."""
+        self.events += 1
+
+    def compaction(self, step: CompactionStep) -> None:
+        """See L{IPiObserver.compaction}."""
         self.events += 1
 
     def user_message(self, text: str) -> None:

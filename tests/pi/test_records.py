@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from pitelegram.kernel import jsonio
+from pitelegram.pi import heads
 from pitelegram.pi.records import RecordReader, message_text
 
 
@@ -19,6 +21,16 @@ class Sink:
         self.text = ""
         self.calls = 0
         self.records: list[tuple[str, dict[str, Any]]] = []
+        self.thoughts: list[str] = []
+        self.tools: list[tuple[str, dict[str, Any], bool]] = []
+
+    def thinking_delta(self, text: str) -> None:
+        """Keep the text."""
+        self.thoughts.append(text)
+
+    def tool(self, kind: str, record: dict[str, Any], failed: bool) -> None:
+        """Keep the record."""
+        self.tools.append((kind, record, failed))
 
     def text_delta(self, text: str) -> None:
         """Join the text."""
@@ -113,6 +125,44 @@ class RecordReaderTests(SynchronousTestCase):
             self.reader.feed([line({"type": "message_update", "assistantMessageEvent": event})])
         self.assertEqual(self.sink.text, "")
 
+    def test_thinking_only_where_wanted(self) -> None:
+        """Thoughts are told where they are wanted, apart from the text and in order."""
+        event = {"type": "thinking_delta", "contentIndex": 0, "delta": 'Hm "text_delta"\n'}
+        thought = line({"type": "message_update", "assistantMessageEvent": event})
+        older = line(
+            {"type": "message_update", "assistantMessageEvent": {**event, "partial": {"a": "b"}}}
+        )
+        self.reader.feed([thought, delta("a")])
+        self.assertEqual((self.sink.thoughts, self.sink.text), ([], "a"))
+        self.reader.want(tools=False, thinking=True)
+        self.reader.feed([thought, older, delta("b"), thought, delta("c")])
+        self.assertEqual(self.sink.thoughts, ['Hm "text_delta"\n' * 2, 'Hm "text_delta"\n'])
+        self.assertEqual((self.sink.text, self.sink.calls), ("abc", 3))
+
+    def test_tools_only_where_wanted(self) -> None:
+        """Records of tools are told where they are wanted; of large ones the beginning and the outcome."""
+        small = {"type": "tool_execution_start", "toolCallId": "c", "args": {"command": "ls"}}
+        text = 'a"\\\n' * 3_000_000
+        large = {
+            "type": "tool_execution_end",
+            "toolCallId": "c",
+            "toolName": "bash",
+            "result": {"content": [{"type": "text", "text": text}], "details": {"x": [1, 2]}},
+            "isError": True,
+            "durationMs": 12.5,
+        }
+        self.reader.feed([line(small), line(large)])
+        self.assertEqual(self.sink.tools, [])
+        self.reader.want(tools=True, thinking=False)
+        self.reader.feed([line(small), line(large), b'{"type":"tool_execution_start",broken'])
+        first, second = self.sink.tools
+        self.assertEqual(first, ("tool_execution_start", small, False))
+        self.assertEqual((second[0], second[2]), ("tool_execution_end", True))
+        shown = second[1]["result"]["content"][0]["text"]
+        self.assertLess(len(shown), 4096)
+        self.assertTrue(shown.endswith("…") and text.startswith(shown[:-1]))
+        self.assertEqual(self.reader.malformed, 1)
+
     def test_only_messages_of_user_and_assistant(self) -> None:
         """Ends of tool results and of the system prompt are not even decoded."""
         for role in ("system", "toolResult", "user", "assistant"):
@@ -159,3 +209,47 @@ class RecordReaderTests(SynchronousTestCase):
         self.assertEqual(message_text({"content": "plain"}), "plain")
         for content in (None, 1, [1, None, {"type": "text"}, {"type": "text", "text": 5}]):
             self.assertEqual(message_text({"content": content}), "")
+
+
+class HeadTests(SynchronousTestCase):
+    """L{pitelegram.pi.heads}."""
+
+    def cut(self, value: Any, size: int) -> Any:
+        """What is left of a value of which only so many bytes are looked at."""
+        data = json.dumps(value, ensure_ascii=False).encode()
+        return jsonio.loads(heads._closed(data[:size]))
+
+    def test_everywhere(self) -> None:
+        """Wherever it is cut something valid is left, and nothing that was not there."""
+        value = {"a": [1, -2.5, 'x\\ "q" \u20ac😀'], "b": {"c": None, "d": True, "e": []}, "f": "g"}
+        size = len(json.dumps(value, ensure_ascii=False).encode())
+        for number in range(1, size):
+            found = self.cut(value, number)
+            self.assertLessEqual(set(found), set(value), number)
+            for kept, whole in zip(found.get("a", []), value["a"], strict=False):
+                if isinstance(kept, str):
+                    self.assertTrue(str(whole).startswith(kept.removesuffix("…")), number)
+                else:
+                    self.assertEqual(kept, whole, number)
+        self.assertEqual(self.cut(value, 8), {"a": []})
+
+    def test_escapes(self) -> None:
+        """An escape that was cut in two is left out."""
+        data = json.dumps({"a": "x\u20ac"}).encode()
+        for size in range(8, 14):
+            self.assertEqual(jsonio.loads(heads._closed(data[:size])), {"a": "x…"})
+
+    def test_failed(self) -> None:
+        """The outcome is read at the end, not in what a tool wrote."""
+        end = {"type": "tool_execution_end", "result": {"content": '"isError":true'}}
+        self.assertFalse(heads.failed(line({**end, "isError": False, "durationMs": 1})))
+        self.assertTrue(heads.failed(line({**end, "isError": True})))
+        self.assertFalse(heads.failed(line(end)))
+
+    @given(st.binary(max_size=64))
+    def test_anything(self, data: bytes) -> None:
+        """Bytes of any kind are JSON or a ValueError."""
+        try:
+            jsonio.loads(heads._closed(data))
+        except ValueError:
+            pass

@@ -19,6 +19,13 @@ from pitelegram.testing.spawner import FakeSpawner
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 
 
+TOLD = {
+    "tool_execution_start": "tool_started",
+    "tool_execution_update": "tool_updated",
+    "tool_execution_end": "tool_ended",
+}
+
+
 def records(path: Path) -> list[Any]:
     """What Pi wrote in a recorded run."""
     entries = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
@@ -33,6 +40,7 @@ def whole(text: str) -> str:
 def expected(run: list[Any]) -> dict[str, Any]:
     """What an observer must have heard, worked out the slow way."""
     heard: dict[str, Any] = {"user_message": [], "assistant_message": [], "text": ""}
+    heard |= {"thoughts": "", "tools": [], "retrying": [], "retried": [], "compaction": []}
     heard |= {"settled": [], "run_started": [], "dialog_requested": 0}
     running = False
     for record in run:
@@ -43,6 +51,15 @@ def expected(run: list[Any]) -> dict[str, Any]:
         elif kind == "message_update":
             event = record["assistantMessageEvent"]
             heard["text"] += event["delta"] if event["type"] == "text_delta" else ""
+            heard["thoughts"] += event["delta"] if event["type"] == "thinking_delta" else ""
+        elif kind.startswith("tool_execution_"):
+            heard["tools"].append((TOLD[kind], record["toolCallId"], record["toolName"]))
+        elif kind == "auto_retry_start":
+            heard["retrying"].append((record["attempt"], record["maxAttempts"]))
+        elif kind == "auto_retry_end":
+            heard["retried"].append(record["success"])
+        elif kind in ("compaction_start", "compaction_end"):
+            heard["compaction"].append((record["reason"], kind == "compaction_end"))
         elif kind == "agent_start" and not running:
             running = True
             heard["run_started"].append(None)
@@ -63,6 +80,7 @@ class TranscriptTests(SynchronousTestCase):
         spawner, recorder = FakeSpawner(), PiRecorder()
         host = RpcPiHost([sys.executable], Path("/"), {}, spawner, Clock())
         host.subscribe(recorder)
+        host.want(["tools", "thinking"])
         host.start().addErrback(lambda _: None)
         data = b"".join(json.dumps(r, separators=(",", ":")).encode() + b"\n" for r in run)
         while data:
@@ -81,6 +99,14 @@ class TranscriptTests(SynchronousTestCase):
         texts = [message["text"] for message in recorder.all("assistant_message")]
         self.assertEqual(texts, wanted["assistant_message"], path.name)
         self.assertEqual("".join(recorder.all("text_delta")), wanted["text"], path.name)
+        self.assertEqual("".join(recorder.all("thinking_delta")), wanted["thoughts"], path.name)
+        tools = [event[:3] for event in recorder.events if event[0] in TOLD.values()]
+        self.assertEqual(tools, wanted["tools"], path.name)
+        retries = [(retry.attempt, retry.of) for retry in recorder.all("retrying")]
+        self.assertEqual(retries, wanted["retrying"], path.name)
+        self.assertEqual(recorder.all("retried"), wanted["retried"], path.name)
+        steps = [(step.reason, step.over) for step in recorder.all("compaction")]
+        self.assertEqual(steps, wanted["compaction"], path.name)
         self.assertEqual(len(recorder.all("dialog_requested")), wanted["dialog_requested"])
         counts = host.counts
         self.assertEqual(counts["records"], len(run), path.name)
@@ -93,6 +119,21 @@ class TranscriptTests(SynchronousTestCase):
         self.assertGreater(len(paths), 10)
         for path in paths:
             self.check(path)
+
+    def test_what_they_hold(self) -> None:
+        """Retries and compactions are told with their reasons and numbers, all kinds occur."""
+        _, recorder = self.replay(records(TRANSCRIPTS / "02_retry_500.jsonl"), Random(1))
+        retry = recorder.all("retrying")[0]
+        self.assertIn("boom", retry.reason)
+        self.assertEqual(retry.delay, 0.3)
+        _, recorder = self.replay(records(TRANSCRIPTS / "02_compact_auto.jsonl"), Random(1))
+        start, end = recorder.all("compaction")[:2]
+        self.assertFalse(start.over)
+        self.assertGreater(end.before, end.after)
+        _, recorder = self.replay(records(TRANSCRIPTS / "01_thinking.jsonl"), Random(1))
+        self.assertTrue(recorder.all("thinking_delta"))
+        _, recorder = self.replay(records(TRANSCRIPTS / "01_tool_bash.jsonl"), Random(1))
+        self.assertTrue(recorder.all("tool_ended"))
 
     def test_state_after_a_run(self) -> None:
         """After a recorded run with a queue the state is that of an idle Pi."""
