@@ -76,7 +76,11 @@ class ISendGate(Interface):
     """One rate budget per chat (C{botapi.limits.SendGate})."""
 
     def wait(chat_id: int, weight: str = "send") -> Deferred[None]:
-        """Fire when the next call to this chat may go; C{weight} is C{send}, C{edit} or C{action}."""
+        """Fire when the next call to this chat may go.
+
+        C{weight} is, the most important first: C{send}, C{edit}, C{minor} and C{minor-edit} (what
+        nobody waits for, like activity), C{draft}, C{action}.
+        """
 
     def flood(chat_id: int, retry_after: float) -> None:
         """Telegram answered 429 for this chat: nothing goes there before that many seconds."""

@@ -19,10 +19,22 @@ CHAT_BURST = 8
 CHAT_RATE = 1.0
 EDIT_BURST = 10
 EDIT_RATE = 1 / 3
+DRAFT_BURST = 5
+DRAFT_RATE = 1 / 2
+ACTION_BURST = 20
+ACTION_RATE = 5.0
 GLOBAL_BURST = 30
 GLOBAL_RATE = 30.0
 
-_ORDER = {"send": 0, "edit": 1, "action": 2}
+AFTER_FLOOD = 2
+"""Messages that may go at once when a flood limit is over: what was thought to be left was not."""
+
+_ORDER = {"send": 0, "edit": 1, "minor": 2, "minor-edit": 3, "draft": 4, "action": 5}
+_SPARE = {"minor": 2, "minor-edit": 2, "draft": 4}
+"""Messages of a chat's burst that these leave for those before them."""
+
+_SPARE_EDITS = 3
+_SPARE_ALL = 10
 _SLACK = 1e-6
 _TICK = 0.001
 
@@ -40,15 +52,21 @@ class Bucket:
         self._level = burst
         self._at = now
 
-    def wait(self, now: float) -> float:
-        """Return the seconds until there is a token."""
+    def wait(self, now: float, spare: float = 0) -> float:
+        """Return the seconds until there is a token beside C{spare} others."""
         self._refill(now)
-        return 0.0 if self._level >= 1 - _SLACK else (1 - self._level) / self._rate
+        missing = 1 + spare - self._level
+        return 0.0 if missing <= _SLACK else missing / self._rate
 
     def take(self, now: float) -> None:
         """Take a token."""
         self._refill(now)
         self._level -= 1
+
+    def drain(self, left: float, until: float) -> None:
+        """Have what there will be at C{until}, but at most so many tokens, and no more before."""
+        self._refill(until)
+        self._level = min(self._level, left)
 
     def full(self, now: float) -> bool:
         """Whether nothing was taken lately."""
@@ -57,7 +75,7 @@ class Bucket:
 
     def _refill(self, now: float) -> None:
         self._level = min(self._burst, self._level + max(0.0, now - self._at) * self._rate)
-        self._at = now
+        self._at = max(self._at, now)
 
 
 class _Chat:
@@ -66,6 +84,8 @@ class _Chat:
     def __init__(self, now: float) -> None:
         self.messages = Bucket(CHAT_BURST, CHAT_RATE, now)
         self.edits = Bucket(EDIT_BURST, EDIT_RATE, now)
+        self.drafts = Bucket(DRAFT_BURST, DRAFT_RATE, now)
+        self.actions = Bucket(ACTION_BURST, ACTION_RATE, now)
         self.flooded_until = 0.0
         self.queue: list[tuple[int, int, str, Deferred[None]]] = []
         self.timer: IDelayedCall | None = None
@@ -77,16 +97,20 @@ class _Chat:
             and self.flooded_until <= now
             and self.messages.full(now)
             and self.edits.full(now)
+            and self.drafts.full(now)
+            and self.actions.full(now)
         )
 
 
 @implementer(ISendGate)
 class SendGate:
-    """Lets calls through: messages before edits before chat actions, each kind in order.
+    """Lets calls through, the more important ones first, each kind in order.
 
-    A chat may have 8 messages at once and then one a second; edits count as messages, and only
-    20 a minute go.  Chat actions cost nothing, but wait while the chat is flooded.  All chats
-    together have 30 messages a second.
+    A chat may have 8 messages at once and then one a second.  Edits count as messages, and only 20 a
+    minute go.  What nobody waits for (activity C{minor}, its edits C{minor-edit}, then drafts) counts
+    likewise, but leaves a part of the burst to answers, questions and menus, so these need not wait
+    for it; drafts are 30 a minute at most.  Chat actions are no messages: five a second go.  All chats
+    together have 30 calls a second.
 
     @param clock: timers.
     @param monotonic: seconds of a clock that nobody sets; C{clock.seconds} unless given.
@@ -114,13 +138,12 @@ class SendGate:
         """Hold everything for this chat back."""
         chat = self._chat(chat_id)
         chat.flooded_until = max(chat.flooded_until, self._now() + retry_after)
+        chat.messages.drain(AFTER_FLOOD, chat.flooded_until)
         self._arm(chat_id, chat)
 
     def blocked_for(self, chat_id: int, weight: str = "send") -> float:
         """Return the seconds until a call may go; with others waiting, at least theirs."""
-        chat = self._chats.get(chat_id)
-        if chat is None:
-            return 0.0 if weight == "action" else self._all.wait(self._now())
+        chat = self._chat(chat_id)
         delay = self._delay(chat, weight)
         return max(delay, 1 / CHAT_RATE) if self._ahead(chat, weight) else delay
 
@@ -141,18 +164,26 @@ class SendGate:
         now = self._now()
         left = chat.flooded_until - now
         delay = left if left > _SLACK else 0.0
+        delay = max(delay, self._all.wait(now, _SPARE_ALL if weight in ("draft", "action") else 0))
         if weight == "action":
-            return delay
-        delay = max(delay, chat.messages.wait(now), self._all.wait(now))
-        return max(delay, chat.edits.wait(now)) if weight == "edit" else delay
+            return max(delay, chat.actions.wait(now))
+        delay = max(delay, chat.messages.wait(now, _SPARE.get(weight, 0)))
+        if weight == "draft":
+            return max(delay, chat.drafts.wait(now))
+        if weight in ("edit", "minor-edit"):
+            delay = max(delay, chat.edits.wait(now, _SPARE_EDITS if weight != "edit" else 0))
+        return delay
 
     def _spend(self, chat: _Chat, weight: str) -> None:
-        if weight == "action":
-            return
         now = self._now()
-        chat.messages.take(now)
         self._all.take(now)
-        if weight == "edit":
+        if weight == "action":
+            chat.actions.take(now)
+            return
+        chat.messages.take(now)
+        if weight == "draft":
+            chat.drafts.take(now)
+        elif weight in ("edit", "minor-edit"):
             chat.edits.take(now)
 
     def _leave(self, chat_id: int, waiter: Deferred[None]) -> None:

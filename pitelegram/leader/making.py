@@ -31,6 +31,7 @@ from pitelegram.routing.preferences import WorkerSettings
 from pitelegram.routing.registry import Registry
 from pitelegram.routing.router import Router
 from pitelegram.routing.turns import Turns
+from pitelegram.routing.weights import SharedActions
 from pitelegram.routing.witness import Witness
 from pitelegram.store.retention import Retention
 from pitelegram.threads.attaching import Attaching
@@ -164,6 +165,7 @@ def make_bus(leader: LeaderService) -> BusServer:
         settings=make_worker_settings(leader),
         loss=leader.loss,
         turns=Turns(leader.gate, ground.reactor),
+        actions=SharedActions(ground.reactor),
     )
     return BusServer(
         ground.paths.bus_socket,

@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from zope.interface import implementer
 
-from pitelegram.botapi.interfaces import IBotApi, ISendGate
+from pitelegram.botapi.interfaces import IBotApi, ISendGate, Upload
 from pitelegram.botapi.missing import NO_THREAD, misplaced, says_closed, says_no_thread
 from pitelegram.bus.allowlist import check_call
 from pitelegram.bus.handshake import DISPLAY_MODE, RENAME, SETTINGS
@@ -37,11 +37,10 @@ from pitelegram.routing.preferences import WorkerSettings
 from pitelegram.routing.registry import Follower, Registry
 from pitelegram.routing.turns import Turns
 from pitelegram.routing.uploads import check_uploads
+from pitelegram.routing.weights import SharedActions, weight_of
 from pitelegram.store.interfaces import IBindings
 from pitelegram.targets import TelegramTarget
 from pitelegram.threads.interfaces import IThreads
-
-_WEIGHTS = {"send": "send", "draft": "edit", "edit": "edit", "delete": "edit", "action": "action"}
 
 
 @implementer(IBusLeader)
@@ -55,6 +54,7 @@ class BusLeader:
     @ivar settings: what workers are told of the settings, and may change.
     @ivar loss: examines a Thread that a message could not be put into; None: nobody does.
     @ivar turns: keeps places in the queue for questions; None: nobody does.
+    @ivar actions: knows what is shown in All; None: nobody does.
     """
 
     epoch: str
@@ -74,6 +74,7 @@ class BusLeader:
     settings: WorkerSettings
     loss: IThreadLoss | None = None
     turns: Turns | None = None
+    actions: SharedActions | None = None
     _log = Logger()
 
     # --- registration ------------------------------------------------------------------------
@@ -126,23 +127,46 @@ class BusLeader:
 
         checked, kind = check_call(method, params, options, files, target, owns)
         uploads = check_uploads(files, self.uploads_of(follower.instance_id)) if files else []
-        if target is not None and kind in _WEIGHTS:
-            # A message with buttons is a question that Pi waits for: it goes with the answers.
-            asks = kind == "send" and "reply_markup" in checked
-            await self._pass_gate(target, _WEIGHTS[kind], key if asks else None)
+        actions = self.actions if kind == "action" else None
+        if actions is not None and actions.shown(checked):
+            return True
         try:
-            result = await self.api.call(method, checked, uploads)
-        except TelegramError as error:
-            if kind == "send" and says_no_thread(error.code, error.description):
-                self._look_for_thread(checked, target, key)
-            if kind == "send" and target is not None and says_closed(error.code, error.description):
-                spawn(self._log, "a closed Thread", self.threads.found_closed(key, target))
-            raise self._as_refusal(error, kind, target) from None
+            weight = weight_of(kind, checked)
+            if target is not None and weight is not None:
+                # A question that Pi waits for keeps its place.
+                await self._pass_gate(target, weight, key if weight == "send" else None)
+            result = await self._called(method, checked, uploads, kind, key, target)
+        except Refusal:
+            if actions is not None:
+                actions.failed(checked)
+            raise
         if kind == "send" and target is not None:
             messages = _messages(result)
             await self._take_back(messages, checked, target, key)
             await self._remember(target.chat_id, messages, key)
         return result
+
+    async def _called(
+        self,
+        method: str,
+        params: dict[str, Any],
+        uploads: Sequence[Upload],
+        kind: str,
+        key: str,
+        target: TelegramTarget | None,
+    ) -> Any:
+        """Make the call; a Thread that it did not find is looked for.
+
+        @raise Refusal: what Telegram said.
+        """
+        try:
+            return await self.api.call(method, params, uploads)
+        except TelegramError as error:
+            if kind == "send" and says_no_thread(error.code, error.description):
+                self._look_for_thread(params, target, key)
+            if kind == "send" and target is not None and says_closed(error.code, error.description):
+                spawn(self._log, "a closed Thread", self.threads.found_closed(key, target))
+            raise self._as_refusal(error, kind, target) from None
 
     async def _pass_gate(self, target: TelegramTarget, weight: str, asking: str | None) -> None:
         """Spend the chat's budget; C{asking} is the binding of a question, which keeps its place.

@@ -68,6 +68,15 @@ class SendGateTests(SynchronousTestCase):
         self.clock.advance(0.1)
         self.assertEqual(self.gone(waits), 3)
 
+    def test_slow_after_a_flood(self) -> None:
+        """When a flood limit is over two go at once, then one a second: the burst was too much."""
+        self.gate.flood(1, 10)
+        waits = self.ask(4)
+        self.clock.advance(10)
+        self.assertEqual(self.gone(waits), 2)
+        self.clock.advance(1)
+        self.assertEqual(self.gone(waits), 3)
+
     def test_flood_while_waiting(self) -> None:
         """A flood holds back who waits already, and a shorter one shortens nothing."""
         waits = self.ask(9)
@@ -79,13 +88,15 @@ class SendGateTests(SynchronousTestCase):
         self.assertEqual(self.gone(waits), 9)
 
     def test_order(self) -> None:
-        """Messages go before edits, edits before actions, each kind in order."""
+        """The more important first, each kind in order."""
         self.gate.flood(1, 5)
         order: list[str] = []
-        for name in ("action1", "edit1", "send1", "edit2", "send2"):
+        names = "action1 draft1 minor-edit1 minor1 edit1 send1 edit2 send2".split()
+        for name in names:
             self.gate.wait(1, name[:-1]).addCallback(lambda _, name=name: order.append(name))
-        self.clock.advance(5)
-        self.assertEqual(order, ["send1", "send2", "edit1", "edit2", "action1"])
+        self.clock.pump([5, *[0.5] * 40])
+        wanted = "send1 send2 edit1 edit2 minor1 minor-edit1 draft1 action1".split()
+        self.assertEqual(order, wanted)
 
     def test_edits(self) -> None:
         """Edits count as messages, and only so many of them go."""
@@ -109,10 +120,46 @@ class SendGateTests(SynchronousTestCase):
         self.clock.advance(1)
         self.assertTrue(send.called)
 
-    def test_actions_are_free(self) -> None:
-        """A chat action costs nothing."""
-        self.assertEqual(self.gone(self.ask(50, weight="action")), 50)
+    def test_actions(self) -> None:
+        """Chat actions are no messages; twenty at once, then five a second."""
+        actions = self.ask(50, weight="action")
+        self.assertEqual(self.gone(actions), 20)
         self.assertEqual(self.gone(self.ask(8)), 8)
+        self.clock.advance(2)
+        self.assertEqual(self.gone(actions), 30)
+
+    def test_actions_leave_the_rest(self) -> None:
+        """Typing in many chats takes no more than its part of what all chats have together."""
+        actions = [self.gate.wait(chat, "action") for chat in range(40)]
+        self.assertEqual(self.gone(actions), 20)
+        self.assertEqual(self.gone(self.ask(8, chat=99)), 8)
+
+    def test_spare(self) -> None:
+        """What nobody waits for leaves a part of the burst to what somebody does."""
+        for weight, gone in (("draft", 4), ("minor", 6), ("minor-edit", 6)):
+            self.clock.advance(100)
+            waits = self.ask(8, weight=weight)
+            self.assertEqual(self.gone(waits), gone, weight)
+            self.assertEqual(self.gone(self.ask(8 - gone)), 8 - gone, weight)
+            last = self.gate.wait(1)
+            self.assertFalse(last.called)
+            for wait in (*waits[gone:], last):
+                wait.cancel()
+                self.failureResultOf(wait, CancelledError)
+
+    def test_edits_of_menus(self) -> None:
+        """Activity that is edited all the time leaves edits to menus."""
+        minor = self.ask(100, weight="minor-edit")
+        self.clock.pump([0.5] * 40)
+        self.assertLess(self.gone(minor), 16)
+        self.assertEqual(self.gone(self.ask(2, weight="edit")), 2)
+
+    def test_drafts(self) -> None:
+        """Thirty a minute, however few messages there are."""
+        drafts = self.ask(200, weight="draft")
+        self.clock.pump([0.5] * 120)
+        self.assertLessEqual(self.gone(drafts), 35)
+        self.assertGreaterEqual(self.gone(drafts), 30)
 
     def test_blocked_for(self) -> None:
         """It tells how long, and takes nothing."""

@@ -21,6 +21,7 @@ from pitelegram.bus.leader import BusServer
 from pitelegram.kernel.paths import Paths
 from pitelegram.routing.busleader import BusLeader
 from pitelegram.routing.preferences import WorkerSettings
+from pitelegram.routing.weights import SHOWN, SharedActions
 from pitelegram.settings.file import SettingsFile
 from pitelegram.settings.watching import Watcher
 from pitelegram.testing.bus import (
@@ -251,7 +252,36 @@ class CallTests(BusLeaderCase):
         self.gate.seconds = 0.0
         for method in ("sendMessage", "sendMessageDraft", "sendChatAction"):
             self.call("a", method, self.place())
-        self.assertEqual(self.gate.passed, ["send", "edit", "action"])
+        self.assertEqual(self.gate.passed, ["minor", "draft", "action"])
+
+    def test_what_somebody_waits_for(self) -> None:
+        """Messages with buttons, and edits of those, go with the answers; others are activity."""
+        self.api.answer = sent(70)
+        keyboard = {"reply_markup": {"inline_keyboard": []}}
+        self.call("a", "sendMessage", {**self.place(11), **keyboard})
+        self.call("a", "sendRichMessageDraft", self.place(11))
+        own = {"chat_id": OWNER, "message_id": 70}
+        self.call("a", "editMessageText", {**own, **keyboard})
+        self.call("a", "editMessageText", own)
+        self.call("a", "deleteMessage", own)
+        self.assertEqual(self.gate.passed, ["send", "draft", "edit", "minor-edit", "edit"])
+
+    def test_typing_in_all_is_shared(self) -> None:
+        """However many workers type in All, one call shows it; one that failed shows nothing."""
+        self.bus_leader.actions = SharedActions(self.clock)
+        action = {"chat_id": OWNER, "action": "typing"}
+        self.api.answer = errors.CertainlyUnsent("sendChatAction", 0, "no route")
+        self.refused("a", "sendChatAction", action)
+        self.api.answer = True
+        for _ in range(5):
+            self.call("a", "sendChatAction", action)
+            self.call("b", "sendChatAction", action)
+        self.assertEqual(len(self.api.calls), 2)
+        self.call("a", "sendChatAction", {**action, "message_thread_id": 11})
+        self.assertEqual(len(self.api.calls), 3)
+        self.clock.advance(SHOWN)
+        self.call("b", "sendChatAction", action)
+        self.assertEqual(len(self.api.calls), 4)
 
     def test_errors(self) -> None:
         """Each class of failure has its refusal; only an uncertain send is commit-unknown."""
