@@ -94,16 +94,29 @@ class Outgoing:
             }
         )
 
-    def pressed(self, key: str) -> Deferred[bool]:
-        """Mark a button; fires with False when it was pressed before."""
+    def press(self, key: str, seq: int, prompt: str, content: dict[str, Any]) -> Deferred[bool]:
+        """Mark a button and hold the row of its press; fires with False when it was pressed before.
+
+        @raise StoreError: the row is not C{admitted}; the button is not marked then.
+        """
+        held = (prompt, dumps(content), seq)
 
         def work(connection: sqlite3.Connection) -> bool:
             marked = connection.execute(
                 "UPDATE buttons SET pressed = 1 WHERE key = ? AND pressed = 0", (key,)
             )
-            return marked.rowcount == 1
+            if marked.rowcount != 1:
+                return False
+            changed = connection.execute(
+                "UPDATE inbox SET state = 'held', lane = 'priority', prompt = ?, content = ?"
+                " WHERE seq = ? AND state = 'admitted'",
+                held,
+            )
+            if changed.rowcount != 1:
+                raise StoreError("this press is not in a state for that")
+            return True
 
-        return self.database.write("pressed", work)
+        return self.database.write("press", work)
 
     def attach(self, file: AttachedFile) -> Deferred[None]:
         """Remember a file for the answer of the run that is under way; its C{seq} is not looked at."""

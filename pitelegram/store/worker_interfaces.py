@@ -149,8 +149,12 @@ class IOutgoing(Interface):
     def button(key: str) -> ButtonRow | None:
         """A button of the last 24 hours."""
 
-    def pressed(key: str) -> Deferred[bool]:
-        """False when it was pressed before."""
+    def press(key: str, seq: int, prompt: str, content: dict[str, Any]) -> Deferred[bool]:
+        """Mark a button and make the C{admitted} row of its press a prompt, in one commit.
+
+        The row is C{held} in the priority lane.  False when the button was pressed before, or is
+        none; nothing changes then.
+        """
 
     def attach(file: AttachedFile) -> Deferred[None]: ...
 

@@ -81,14 +81,39 @@ class OutgoingContract:
         assert outgoing.button("0123abcd") is None
 
     async def test_one_press(self) -> None:
-        """The second press is told from the first; an unknown button is neither."""
-        outgoing, _ = self.both()
+        """The first press becomes a prompt with its mark; the second changes nothing."""
+        outgoing, inbox = self.both()
         await outgoing.add_buttons([a_button()])
-        assert await outgoing.pressed("0123abcd")
-        assert not await outgoing.pressed("0123abcd")
-        assert not await outgoing.pressed("ffffffff")
+        for name in ("first", "second"):
+            await inbox.admit(name, "telegram", "callback_query", b"{}", None, lane="control")
+        first, second = inbox.rows("admitted")
+        assert await outgoing.press("0123abcd", first.seq, "go on", {"summary": "Yes"})
+        assert not await outgoing.press("0123abcd", second.seq, "go on", {})
+        assert not await outgoing.press("ffffffff", second.seq, "go on", {})
+        (held,) = inbox.rows("held")
+        told = held.seq, held.prompt, held.lane, held.content
+        assert told == (first.seq, "go on", "priority", {"summary": "Yes"})
+        assert [row.seq for row in inbox.rows("admitted")] == [second.seq]
         found = outgoing.button("0123abcd")
         assert found is not None and found.pressed
+
+    async def test_press_that_is_over(self) -> None:
+        """A press that became something else, or nothing, does not use up the button."""
+        outgoing, inbox = self.both()
+        await outgoing.add_buttons([a_button()])
+        await inbox.admit("over", "telegram", "callback_query", b"{}", None)
+        (row,) = inbox.rows("admitted")
+        await inbox.settle([row.seq])
+        for seq in (row.seq, row.seq + 1):
+            try:
+                await outgoing.press("0123abcd", seq, "go on", {})
+            except StoreError:
+                pass
+            else:
+                raise AssertionError("it was taken")
+        found = outgoing.button("0123abcd")
+        assert found is not None and not found.pressed
+        assert inbox.rows("held") == []
 
     async def test_a_button_lives_a_day(self) -> None:
         """An old button is not known, and forgotten."""

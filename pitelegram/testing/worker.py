@@ -18,6 +18,7 @@ from pitelegram.ids import ProcessBirth, delivery_id, managed_binding
 from pitelegram.kernel.paths import Paths
 from pitelegram.pi.interfaces import IPiHost
 from pitelegram.store.inbox import Inbox
+from pitelegram.store.outgoing import Outgoing
 from pitelegram.testing.leaderlink import FakeLeaderLink
 from pitelegram.testing.pihost import FakePiHost
 from pitelegram.testing.stores import worker_database
@@ -83,6 +84,7 @@ class WorkerRig:
         self.project.mkdir(parents=True, exist_ok=True)
         self.database = worker_database(self.clock)
         self.inbox = Inbox(self.database)
+        self.outgoing = Outgoing(self.database)
         # Else the first prompt of every hour tells the time.
         self.inbox.set_meta("time-told", f"{self.clock.seconds():.0f}")
         self.service: WorkerService | None = None
@@ -118,6 +120,7 @@ class WorkerRig:
                 self.clock,
                 Random(1),
                 self.inbox,
+                self.outgoing,
                 self.host,
                 sessions,
                 identity,

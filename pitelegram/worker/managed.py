@@ -29,6 +29,7 @@ from pitelegram.pi.rpc import RpcPiHost
 from pitelegram.pi.sessions import session_home
 from pitelegram.store.database import Database
 from pitelegram.store.inbox import Inbox
+from pitelegram.store.outgoing import Outgoing
 from pitelegram.worker.endpoint import DaemonEndpoint
 from pitelegram.worker.handlers import InboundHandlers
 from pitelegram.worker.parts import WorkerIdentity, WorkerParts
@@ -161,6 +162,7 @@ def build(
             reactor,
             random,
             inbox,
+            Outgoing(database),
             host,
             sessions,
             identity,

@@ -14,6 +14,7 @@ from twisted.logger import Logger
 
 from pitelegram.bridge import labels
 from pitelegram.bridge.answer import notice
+from pitelegram.bridge.buttons import is_button
 from pitelegram.bridge.incoming import (
     Asked,
     Command,
@@ -35,6 +36,7 @@ from pitelegram.store.rows import InboxRow
 from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.aside import Answers, Aside
 from pitelegram.worker.bestcalls import BestEffort
+from pitelegram.worker.buttons import Buttons
 from pitelegram.worker.commands import Commands
 from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.editing import Editing
@@ -58,6 +60,7 @@ class Orders:
     @param thread_name: returns the name of the worker's Thread, where it has one.
     @param commands: those that show something or ask Pi.
     @param menus: what buttons of menus do.
+    @param buttons: what those below answers do.
     @ivar _aside: rows about names, which are under way or wait for a leader (C{_waiting}).
     """
 
@@ -77,6 +80,7 @@ class Orders:
         editing: Editing,
         commands: Commands,
         menus: Menus,
+        buttons: Buttons,
     ) -> None:
         self._inbox = inbox
         self._queue = queue
@@ -92,6 +96,7 @@ class Orders:
         self._editing = editing
         self._commands = commands
         self._menus = menus
+        self._buttons = buttons
         self._slow = Aside(self._commit, commands.failed, self._done)
         self._working: Deferred[Any] | None = None
         self._in_a_hurry = False
@@ -225,6 +230,9 @@ class Orders:
     async def _press(self, row: InboxRow, press: Press, origin: Origin) -> None:
         if press.data.startswith(PREFIX):
             self._dialogs.pressed(press, origin)
+            return
+        if is_button(press.data):
+            await self._buttons.press(row, press)
             return
         key = press.data[len(labels.AGAIN_PREFIX) :]
         if not press.data.startswith(labels.AGAIN_PREFIX) or not key:

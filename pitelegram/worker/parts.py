@@ -16,10 +16,11 @@ from pitelegram.bridge.interfaces import IInboundHandlers
 from pitelegram.ids import ProcessBirth, managed_binding
 from pitelegram.pi.interfaces import IPiHost
 from pitelegram.pi.sessions import mark
-from pitelegram.store.worker_interfaces import IInbox
+from pitelegram.store.worker_interfaces import IInbox, IOutgoing
 from pitelegram.threads.interfaces import without_mark
 from pitelegram.worker.bestcalls import BestEffort
 from pitelegram.worker.brake import Brake
+from pitelegram.worker.buttons import Buttons
 from pitelegram.worker.changes import Changes
 from pitelegram.worker.chataction import ChatAction
 from pitelegram.worker.commands import Commands
@@ -100,6 +101,7 @@ class WorkerParts:
         clock: IReactorTime,
         random: Random,
         inbox: IInbox,
+        outgoing: IOutgoing,
         host: IPiHost,
         sessions: Sessions,
         identity: WorkerIdentity,
@@ -110,6 +112,7 @@ class WorkerParts:
         handlers: Callable[[Callable[[], object]], IInboundHandlers] = no_handlers,
     ) -> None:
         self._clock = clock
+        self.outgoing = outgoing
         self.host = host
         self.sessions = sessions
         self._told: object = None
@@ -245,6 +248,7 @@ class WorkerParts:
             self.editing,
             self.commands,
             self.menus,
+            Buttons(self.outgoing, queue, self.calls, self._thread_name),
         )
         self.intake = Intake(
             inbox,

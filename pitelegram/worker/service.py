@@ -159,6 +159,7 @@ class WorkerService(Service):
         self._retention = self._clock.callLater(RETENTION_PERIOD, self._retain)
         now = int(self._clock.seconds() * 1000)
         spawn(self._log, "forgetting what is old", self._inbox.forget(now))
+        spawn(self._log, "forgetting old buttons", self.parts.outgoing.forget(now))
         self.parts.gatherer.keep()
 
     # --- the end -----------------------------------------------------------------------------
