@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
-from pitelegram.bridge.menus.screen import MAX_BUTTONS, label
+from pitelegram.bridge.menus.screen import MAX_BUTTONS, MAX_LABEL, label
 from pitelegram.bridge.outgoing import Button
+from pitelegram.kernel.jsonio import dumps
 from pitelegram.store.rows import ButtonRow
 
 PREFIX = "tgbtn:"
 PER_ROW = 8
 """Telegram's limit for one row."""
+
+MAX_BYTES = 10_000
+"""JSON of a keyboard that Telegram takes, with some room."""
 
 PRESSED = "primary"
 """How a button looks once it was pressed, unless the agent says otherwise."""
@@ -21,6 +25,9 @@ QUEUED = "Queued."
 ALREADY = "Already queued."
 EXPIRED = "Button action expired."
 
+_LABELS = (MAX_LABEL, 32, 16, 8)
+"""Most UTF-16 units of a label: as few as it needs for the whole to fit."""
+_LONGEST_STYLE = "success"
 _DATA = re.compile(rf"\A{PREFIX}([0-9a-f]{{8}})\Z")
 
 Keyboard = list[list[dict[str, Any]]]
@@ -31,29 +38,57 @@ def keyboard(
 ) -> tuple[dict[str, Any], list[ButtonRow]]:
     """Return the C{reply_markup} for an answer's buttons, and what has to be stored for it.
 
-    A row that is too wide goes on in the next one; what exceeds a message's limit is left out.
+    A row that is too wide goes on in the next one; what exceeds a message's limit is left out.  Labels
+    are shorter where many are long.
 
     @param mint: returns 8 random hex digits.  One that came already is asked for anew.
     """
+    lines = _lines(rows)
+    given: dict[str, Button] = {}
+    for button in (each for line in lines for each in line):
+        given[_fresh(mint, given)] = button
     made: Keyboard = []
-    found: list[tuple[str, str, Button]] = []
-    keys: set[str] = set()
-    for row in rows:
-        for start in range(0, len(row), PER_ROW):
-            line = row[start : start + PER_ROW][: MAX_BUTTONS - len(found)]
-            if not line:
-                break
-            made.append([])
-            for button in line:
-                key = _fresh(mint, keys)
-                shown = label(button.label)
-                made[-1].append({"text": shown, "callback_data": PREFIX + key})
-                found.append((key, shown, button))
+    for limit in _LABELS:
+        made = _made(lines, list(given), limit)
+        if len(dumps(with_styles(made, dict.fromkeys(given, _LONGEST_STYLE)))) <= MAX_BYTES:
+            break
+    shown = {str(each["callback_data"]): str(each["text"]) for line in made for each in line}
     stored = [
-        ButtonRow(key=key, label=shown, prompt=button.prompt, style=button.style, keyboard=made)
-        for key, shown, button in found
+        ButtonRow(
+            key=key,
+            label=shown[PREFIX + key],
+            prompt=button.prompt,
+            style=button.style,
+            keyboard=made,
+        )
+        for key, button in given.items()
     ]
     return {"inline_keyboard": made}, stored
+
+
+def _lines(rows: Sequence[Sequence[Button]]) -> list[Sequence[Button]]:
+    """Return rows that are not too wide, and not too many buttons."""
+    lines: list[Sequence[Button]] = []
+    room = MAX_BUTTONS
+    for row in rows:
+        for start in range(0, len(row), PER_ROW):
+            line = row[start : start + PER_ROW][:room]
+            if not line:
+                return lines
+            lines.append(line)
+            room -= len(line)
+    return lines
+
+
+def _made(lines: Sequence[Sequence[Button]], keys: Sequence[str], limit: int) -> Keyboard:
+    rest = iter(keys)
+    return [
+        [
+            {"text": label(button.label, limit), "callback_data": PREFIX + next(rest)}
+            for button in line
+        ]
+        for line in lines
+    ]
 
 
 def is_button(data: str) -> bool:
@@ -86,8 +121,7 @@ def _styled(button: dict[str, Any], styles: Mapping[str, str]) -> dict[str, Any]
     return {**button, "style": style} if style else button
 
 
-def _fresh(mint: Callable[[], str], keys: set[str]) -> str:
-    while (key := mint()) in keys:
+def _fresh(mint: Callable[[], str], taken: Container[str]) -> str:
+    while (key := mint()) in taken:
         pass
-    keys.add(key)
     return key

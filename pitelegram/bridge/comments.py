@@ -86,8 +86,7 @@ def _scan(text: str, final: bool) -> tuple[str, list[str]]:
             if end < 0:
                 return _shown(pieces), comments
             comments.append(text[at:end])
-            kept = _behind(text, end + len(_CLOSE))
-            at = _line_end(text, kept)
+            at = kept = _behind(text, end + len(_CLOSE))
         elif mark[1][0] != "`" or "`" not in mark[2]:
             pieces.append((False, text[kept : mark.start()]))
             kept, fence = mark.start(), mark[1]
@@ -104,11 +103,6 @@ def _closes(fence: str, mark: re.Match[str]) -> bool:
 def _behind(text: str, place: int) -> int:
     found = _BLANKS.match(text, place)
     return place if found is None else found.end()
-
-
-def _line_end(text: str, place: int) -> int:
-    end = text.find("\n", place)
-    return len(text) if end < 0 else end
 
 
 def _without_beginning(text: str, start: int) -> str:

@@ -10,6 +10,7 @@ from pitelegram.bridge import buttons, callbacks
 from pitelegram.bridge.buttons import Keyboard, keyboard, with_styles
 from pitelegram.bridge.cutting import utf16_length
 from pitelegram.bridge.outgoing import Button
+from pitelegram.sandbox.keyboards import checked_markup
 
 
 def minted(*first: str) -> object:
@@ -67,6 +68,18 @@ class Keyboards(SynchronousTestCase):
             self.assertEqual(sum(len(row) for row in found), 100)
             self.assertEqual(len(stored), 100)
             self.assertTrue(all(0 < len(row) <= 8 for row in found))
+
+    def test_bytes(self) -> None:
+        """The whole fits into a message's markup also when all of them were pressed."""
+        for sign in "a", "é", "語", "😀":
+            for many in (1, 20, 60, 100):
+                found, stored = made(*[[sign * 80] * 8] * (many // 8), [sign * 80] * (many % 8))
+                self.assertEqual(len(stored), many)
+                styles = dict.fromkeys(buttons.keys_of(found), "success")
+                markup = {"inline_keyboard": with_styles(found, styles)}
+                self.assertEqual(checked_markup(markup), markup)
+                if many < 20:
+                    self.assertGreater(utf16_length(found[0][0]["text"]), 60)
 
     def test_labels(self) -> None:
         """They are cut between visible signs; the prompt never is."""

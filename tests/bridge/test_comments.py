@@ -177,6 +177,7 @@ class Rejected(SynchronousTestCase):
             " [{A},,{B}]",
             " [{A}, x]",
             ' {"value":"A",}',
+            ' {"value":"A","more":NaN}',
             ' [{A}{"value":"B"]',
             ' [{A}{"value": B}]',
             " [[[{A}]]]",

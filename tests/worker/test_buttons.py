@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -11,11 +12,12 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.bridge.buttons import keyboard
 from pitelegram.bridge.outgoing import Button
-from pitelegram.errors import LinkLost, StoreFull
+from pitelegram.errors import LinkLost, PiRefused, StoreFull
 from pitelegram.store.database import Database
 from pitelegram.store.inbox import Inbox
 from pitelegram.store.outgoing import BUTTONS_KEPT_MS, Outgoing
 from pitelegram.testing.worker import WorkerRig
+from pitelegram.worker.buttons import minting
 from tests.worker.test_crashes import WritingPi
 from tests.worker.test_queue import Replaced, RigCase
 
@@ -129,6 +131,16 @@ class Presses(RigCase):
         rig.run()
         self.assertEqual(rig.prompts(), ["[[gate a]]", "please go on", "waits"])
 
+    def test_pi_that_refused(self) -> None:
+        """A press asks a Pi again that takes no prompts, as a message does."""
+        rig = self.started()
+        rig.host.refusals = [PiRefused("No API key found for the selected model")]
+        rig.message("first")
+        rig.run(1)
+        self.assertEqual(rig.prompts(), [])
+        rig.press(GO)
+        self.assertEqual(rig.prompts(), ["please go on", "first"])
+
     def test_in_the_queue(self) -> None:
         """Where it waits it goes before the others, and is called like its button."""
         rig = self.started()
@@ -169,6 +181,21 @@ class Presses(RigCase):
         rig.clock.advance(3600)
         found = rig.database.read("SELECT count(*) FROM buttons")
         self.assertEqual(found[0][0], 0)
+
+
+class Minting(RigCase):
+    """Keys of new buttons."""
+
+    def test_keys(self) -> None:
+        """Eight hex digits, and none that is there already."""
+        keys = [f"{Random(3).getrandbits(32):08x}"]
+        _, stored = keyboard(ROWS[1:], iter(keys).__next__)
+        self.rig.outgoing.add_buttons(stored)
+        mint = minting(Random(3), self.rig.outgoing)
+        keys += [mint() for _ in range(50)]
+        self.assertEqual(len(set(keys)), 51)
+        for key in keys:
+            self.assertRegex(key, r"\A[0-9a-f]{8}\Z")
 
 
 class DyingDatabase:
