@@ -45,7 +45,14 @@ class DocumentationTests(SynchronousTestCase):
     def test_known_faults_of_bridges(self):
         """Each section has its numbers; each fault names a test, or says why it cannot occur."""
         page = (DOCS / "known-faults-bridge.md").read_text("utf-8")
-        expected = {"14.4": range(88, 110), "14.5": range(110, 142), "14.8": range(199, 221)}
+        expected = {
+            "14.4": range(88, 110),
+            "14.5": range(110, 142),
+            "14.6": range(142, 173),
+            "14.7": range(173, 199),
+            "14.8": range(199, 221),
+        }
+        growing = ("14.6", "14.7")
         sections = re.findall(r"^## (14\.\d) .*\n((?:(?!## ).*\n)*)", page, re.MULTILINE)
         self.assertLessEqual({"14.4", "14.5", "14.8"}, set(dict(sections)))
         for name, text in sections:
@@ -55,7 +62,11 @@ class DocumentationTests(SynchronousTestCase):
             ):
                 numbers += range(int(first), int(last or first) + 1)
                 self.assertGreater(len(here.strip()), 20, first)
-            self.assertEqual(numbers, list(expected[name]), name)
+            if name in growing:
+                self.assertLessEqual(set(numbers), set(expected[name]), name)
+                self.assertEqual(numbers, sorted(set(numbers)), name)
+            else:
+                self.assertEqual(numbers, list(expected[name]), name)
 
     def test_links(self):
         """Every link to a page or picture of ours leads somewhere."""
