@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -414,6 +414,34 @@ class Encoded(SynchronousTestCase):
             expected = re.sub(r"\n{3,}", "\n\n", text)
             expected = re.sub(r"\A(?:[^\S\n]*\n)+", "", expected).rstrip()
             self.assertEqual(found, Answer(markdown=expected))
+
+
+_WS, _SIGN = r"[ \t\r\n]*", r"(?:[^|}\\ \t\r\n]|\\[|}\\])"
+_ATOM = rf"{_WS}{_SIGN}(?:(?:{_SIGN}| )*{_SIGN})?{_WS}"
+_CELL = rf"\{{{_ATOM}(?:\|{_ATOM})?\}}"
+_BETWEEN = rf"{_WS},?{_WS}"
+_ROW = rf"\[{_WS}{_CELL}(?:{_BETWEEN}{_CELL})*{_WS}\]"
+_ELEMENT = rf"(?:{_CELL}|{_ROW})"
+LITERAL = re.compile(rf"{_CELL}|\[{_WS}{_ELEMENT}(?:{_BETWEEN}{_ELEMENT})*{_WS}\]")
+"""The grammar as one expression, for cells of one or two atoms without names of JSON."""
+
+
+class Grammar(SynchronousTestCase):
+    """Payloads of all kinds against the grammar itself."""
+
+    @settings(max_examples=400)
+    @given(
+        st.lists(
+            st.sampled_from([*'{}[]|\\, \n"a', "{a}", "{a|b}", "{a}", "[{a}", "[[", "]", "]]"]),
+            max_size=10,
+        )
+    )
+    def test_accepted(self, words: list[str]) -> None:
+        """Exactly what it has is accepted."""
+        payload = "".join(words).strip()
+        if payload[:1] in ("{", "["):
+            accepted = bool(read(f"<!-- telegram_buttons {payload} -->").buttons)
+            self.assertEqual(accepted, LITERAL.fullmatch(payload) is not None, payload)
 
 
 class Hostile(SynchronousTestCase):
