@@ -34,10 +34,11 @@ def read(text: str) -> Answer:
 
     @param text: Pi's words.
     """
-    shown, comments = _scan(text, final=True)
+    found = _scan(text)
+    shown = _rest(text, found)
     rows: list[tuple[Button, ...]] = []
     speeches: list[Speech] = []
-    for comment in comments:
+    for comment in found.comments:
         action = read_action(comment)
         rows += action.rows
         if action.speech is not None:
@@ -52,7 +53,21 @@ def visible_prefix(text: str) -> str:
 
     It ends where a comment is open, or may be beginning.
     """
-    return _scan(text, final=False)[0]
+    found = _scan(text)
+    line = text.rfind("\n") + 1
+    beginning = not found.fence and line >= found.kept and text[line:] in _BEGINNINGS
+    return _rest(text[:line] if beginning else text, found)
+
+
+def finished(text: str) -> str:
+    """Return a text in a shape in which nothing that is put behind it belongs to it.
+
+    A comment without an end goes, code without an end is closed.
+    """
+    found = _scan(text)
+    if found.unclosed is not None:
+        return text[: found.unclosed]
+    return f"{text}\n{found.fence}" if found.fence else text
 
 
 def _with_defaults(speeches: list[Speech]) -> tuple[Speech, ...]:
@@ -64,35 +79,55 @@ def _with_defaults(speeches: list[Speech]) -> tuple[Speech, ...]:
     )
 
 
-def _scan(text: str, final: bool) -> tuple[str, list[str]]:
-    """Return a text without its comments, and those.
+@attrs.define
+class _Scan:
+    """A text as far as it was looked at.
+
+    @ivar pieces: C{(is fenced code, text)} of what is shown.
+    @ivar kept: where what belongs to no piece yet begins.
+    @ivar fence: the marks of the fence that is open.
+    @ivar unclosed: where a comment without an end begins.
+    """
+
+    pieces: list[tuple[bool, str]] = attrs.Factory(list)
+    comments: list[str] = attrs.Factory(list)
+    kept: int = 0
+    fence: str = ""
+    unclosed: int | None = None
+
+
+def _scan(text: str) -> _Scan:
+    """Look for comments and code.
 
     Each mark is looked at once, and the search for the end of a comment goes on behind it, so the time
     is linear whatever the text is.
     """
-    pieces: list[tuple[bool, str]] = []
-    comments: list[str] = []
-    kept, fence = 0, ""
+    found = _Scan()
     mark = _MARK.search(text)
     while mark is not None:
         at = mark.end()
-        if fence:
-            if _closes(fence, mark):
-                pieces.append((True, text[kept:at]))
-                kept, fence = at, ""
+        if found.fence:
+            if _closes(found.fence, mark):
+                found.pieces.append((True, text[found.kept : at]))
+                found.kept, found.fence = at, ""
         elif mark[0] == _OPEN:
-            pieces.append((False, text[kept : mark.start()]))
+            found.pieces.append((False, text[found.kept : mark.start()]))
             end = text.find(_CLOSE, mark.start() + 2)
             if end < 0:
-                return _shown(pieces), comments
-            comments.append(text[at:end])
-            at = kept = _behind(text, end + len(_CLOSE))
+                found.kept, found.unclosed = len(text), mark.start()
+                return found
+            found.comments.append(text[at:end])
+            at = found.kept = _behind(text, end + len(_CLOSE))
         elif mark[1][0] != "`" or "`" not in mark[2]:
-            pieces.append((False, text[kept : mark.start()]))
-            kept, fence = mark.start(), mark[1]
+            found.pieces.append((False, text[found.kept : mark.start()]))
+            found.kept, found.fence = mark.start(), mark[1]
         mark = _MARK.search(text, at)
-    rest = text[kept:] if final or fence else _without_beginning(text, kept)
-    return _shown([*pieces, (bool(fence), rest)]), comments
+    return found
+
+
+def _rest(text: str, found: _Scan) -> str:
+    """Return what is shown of a text."""
+    return _shown([*found.pieces, (bool(found.fence), text[found.kept :])])
 
 
 def _closes(fence: str, mark: re.Match[str]) -> bool:
@@ -103,13 +138,6 @@ def _closes(fence: str, mark: re.Match[str]) -> bool:
 def _behind(text: str, place: int) -> int:
     found = _BLANKS.match(text, place)
     return place if found is None else found.end()
-
-
-def _without_beginning(text: str, start: int) -> str:
-    """Return the rest of a text without a last line that may become a comment."""
-    line = text.rfind("\n") + 1
-    cut = line >= start and text[line:] in _BEGINNINGS
-    return text[start : line if cut else len(text)]
 
 
 def _shown(pieces: list[tuple[bool, str]]) -> str:

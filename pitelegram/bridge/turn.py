@@ -9,6 +9,8 @@ from typing import Any
 
 import attrs
 
+from pitelegram.bridge.comments import finished
+
 NO_TEXT = "✅ Done. Pi wrote no text."
 ABORTED = "⏹ Aborted."
 CUT_SHORT = "⚠️ The model's limit on the length of an answer was reached; this one is cut short."
@@ -57,7 +59,9 @@ class Turn:
         parts = [part for stretch in self._stretches for part in _answer_of(stretch)]
         if aborted and ABORTED not in parts:
             parts.append(ABORTED)
-        return "\n\n".join(parts) or NO_TEXT
+        if len(parts) > 1:
+            parts = [*(finished(part) for part in parts[:-1]), parts[-1]]
+        return "\n\n".join(part for part in parts if part.strip()) or NO_TEXT
 
 
 def _answer_of(stretch: _Stretch) -> list[str]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.bridge.actions import MAX_COMMENT, MAX_PROMPT
-from pitelegram.bridge.comments import HEADING, read, visible_prefix
+from pitelegram.bridge.comments import HEADING, finished, read, visible_prefix
 from pitelegram.bridge.matrix import Literal, Malformed
 from pitelegram.bridge.outgoing import Answer, Button, Speech
 
@@ -343,6 +343,25 @@ class Previews(SynchronousTestCase):
         shown = read(text).markdown
         if shown != HEADING and not shown.endswith("<"):
             self.assertEqual(visible_prefix(text), shown)
+
+
+class Finished(SynchronousTestCase):
+    """L{finished}."""
+
+    def test_open(self) -> None:
+        """What is open is closed, or goes."""
+        self.assertEqual(finished("a\n<!-- telegram_button: A"), "a\n")
+        self.assertEqual(finished("a\n~~~~ py\n<!-- b"), "a\n~~~~ py\n<!-- b\n~~~~")
+        for text in ("", "a", "<!-- a -->", "```\na\n```", " <!-- a"):
+            self.assertEqual(finished(text), text)
+
+    @given(st.lists(st.sampled_from(["a", "\n", "<!--", "-->", "```", "~~~~", "<", " ", "`"])))
+    def test_what_is_put_behind(self, words: list[str]) -> None:
+        """It is read as if it stood alone."""
+        behind = "Aborted.\n<!-- telegram_button: A -->"
+        whole = read("".join([finished("".join(words)), "\n\n", behind]))
+        self.assertTrue(whole.markdown.endswith("Aborted."), whole)
+        self.assertEqual(whole.buttons, ((button("A"),),))
 
 
 ATOMS = st.text(

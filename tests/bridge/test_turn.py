@@ -6,6 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from pitelegram.bridge.comments import read
 from pitelegram.bridge.turn import ABORTED, CUT_SHORT, NO_TEXT, Turn
 
 
@@ -55,6 +56,15 @@ class Turns(SynchronousTestCase):
     def test_length_is_told(self) -> None:
         """An answer cut short says so."""
         self.assertEqual(self._answer(_said("long", "length")), f"long\n\n{CUT_SHORT}")
+
+    def test_open_comment_and_code(self) -> None:
+        """What was cut off swallows nothing that stands behind it."""
+        answer = self._answer(_said("half\n<!-- telegram_but", "aborted"))
+        self.assertEqual(read(answer).markdown, f"half\n\n{ABORTED}")
+        answer = self._answer(_said("```py\nx = 1", "length"))
+        self.assertEqual(answer, f"```py\nx = 1\n```\n\n{CUT_SHORT}")
+        answer = self._answer(_said("<!-- a"), None, _said("two\n<!-- telegram_button: B -->"))
+        self.assertEqual(answer, "two\n<!-- telegram_button: B -->")
 
     def test_silence_is_told(self) -> None:
         """A run without text still answers."""
