@@ -17,6 +17,7 @@ from time import perf_counter
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from pitelegram.bridge.preview import frame  # noqa: E402
 from pitelegram.bridge.rendering.prefix import ClosedPrefix  # noqa: E402
 from pitelegram.bridge.rendering.records import RenderOptions  # noqa: E402
 from pitelegram.bridge.rendering.render import render  # noqa: E402
@@ -70,12 +71,12 @@ def answer(size: int) -> str:
 
 
 def stream(text: str, frames: bool) -> None:
-    """Feed a text as a model writes it; render what a preview shows of it, now and then."""
+    """Feed a text as a model writes it; make the frame of a preview, now and then."""
     scanner = ClosedPrefix()
     for start in range(0, len(text), DELTA):
         scanner.feed(text[start : start + DELTA])
-        if frames and start % FRAME == 0 and (shown := scanner.text()):
-            render(shown)
+        if frames and start % FRAME == 0:
+            frame(scanner, "rich")
 
 
 def main() -> None:

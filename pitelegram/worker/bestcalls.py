@@ -35,15 +35,6 @@ class BestEffort:
                 {"chat_id": chat_id, "message_id": message_id, "reply_markup": markup},
             )
 
-    def typing(self, target: dict[str, int]) -> None:
-        """Show C{typing…} in a target for some seconds."""
-        params: dict[str, Any] = {"chat_id": target["chatId"], "action": "typing"}
-        options = {"aggregate": True}
-        if "threadId" in target:
-            params["message_thread_id"] = target["threadId"]
-            options = {}
-        self.call("sendChatAction", params, options)
-
     def call(
         self, method: str, params: dict[str, Any], options: dict[str, Any] | None = None
     ) -> None:

@@ -17,6 +17,7 @@ from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.intake import Intake
 from pitelegram.worker.orders import Orders
 from pitelegram.worker.preferences import Preferences
+from pitelegram.worker.previews import Previews
 from pitelegram.worker.registration import Registration
 from pitelegram.worker.report import Report
 from pitelegram.worker.submitter import Submitter
@@ -42,6 +43,7 @@ class Follower:
         dialogs: Dialogs,
         orders: Orders,
         preferences: Preferences,
+        previews: Previews,
         stop: Callable[[bool, float], None],
     ) -> None:
         self._inbox = inbox
@@ -53,6 +55,7 @@ class Follower:
         self._dialogs = dialogs
         self._orders = orders
         self._preferences = preferences
+        self._previews = previews
         self._stop = stop
 
     def register_request(self) -> dict[str, Any]:
@@ -68,6 +71,7 @@ class Follower:
         if isinstance(settings, dict):
             self._preferences.take(settings)
         self._submitter.kick(new_link=True)
+        self._previews.placed()
         self._dialogs.placed()
         self._orders.placed()
 

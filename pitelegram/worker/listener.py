@@ -9,7 +9,7 @@ from zope.interface import implementer
 
 from pitelegram.pi.interfaces import IPiObserver
 from pitelegram.pi.observing import CompactionStep, Retry
-from pitelegram.worker.chataction import ChatAction
+from pitelegram.worker.chataction import COMPACTION, RUN, ChatAction
 from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.queue import Queue
 
@@ -45,10 +45,10 @@ class Listener:
         """See L{IPiObserver.run_started}."""
         self.events += 1
         self._queue.hands.run_started()
-        self._typing.show(True)
+        self._typing.show(True, RUN)
 
     def text_delta(self, text: str) -> None:
-        """See L{IPiObserver.text_delta}; previews come with a later part."""
+        """See L{IPiObserver.text_delta}; previews have their own observer."""
         self.events += 1
 
     def thinking_delta(self, text: str) -> None:
@@ -92,13 +92,14 @@ class Listener:
     def settled(self, aborted: bool) -> None:
         """See L{IPiObserver.settled}."""
         self.events += 1
-        self._typing.show(False)
+        self._typing.show(False, RUN)
         self._queue.hands.settled(aborted)
         self._settled()
 
     def state_changed(self, state: dict[str, Any]) -> None:
         """See L{IPiObserver.state_changed}."""
         self.events += 1
+        self._typing.show(bool(state.get("isCompacting")), COMPACTION)
         self._queue.hands.state_changed(state)
         self._changed()
 
@@ -110,7 +111,7 @@ class Listener:
     def ended(self, reason: str) -> None:
         """See L{IPiObserver.ended}."""
         self.events += 1
-        self._typing.show(False)
+        self._typing.stop()
         self._dialogs.pi_ended()
         self._queue.ended()
         self._ended(reason)

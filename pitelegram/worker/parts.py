@@ -22,7 +22,6 @@ from pitelegram.worker.bestcalls import BestEffort
 from pitelegram.worker.brake import Brake
 from pitelegram.worker.buttons import Buttons
 from pitelegram.worker.changes import Changes
-from pitelegram.worker.chataction import ChatAction
 from pitelegram.worker.commands import Commands
 from pitelegram.worker.control import Control
 from pitelegram.worker.dialogs import Dialogs
@@ -43,6 +42,7 @@ from pitelegram.worker.pifacts import PiFacts
 from pitelegram.worker.port import HostPort
 from pitelegram.worker.posting import Poster
 from pitelegram.worker.preferences import Preferences
+from pitelegram.worker.previewing import make_previews
 from pitelegram.worker.queue import Queue
 from pitelegram.worker.reactions import Reactions
 from pitelegram.worker.registration import Registration
@@ -133,9 +133,11 @@ class WorkerParts:
         )
         self.handlers = handlers(lambda: self.preferences.get("inboundHandlers"))
         self._wire_inward(clock, random, inbox)
+        self._wire_previews(clock, random, inbox)
         self._wire_pi(clock, inbox, identity, ended)
         self._wire_requests(inbox, stop)
         host.subscribe(self.listener)
+        host.subscribe(self.previews)
 
     def _wire_outward(
         self, clock: IReactorTime, random: Random, inbox: IInbox, identity: WorkerIdentity
@@ -211,12 +213,22 @@ class WorkerParts:
         self.report = Report(
             host, queue, self.dialogs, self.sessions, identity.spawn_id, lambda: self.ladder.phase
         )
-        self.typing = ChatAction(clock, self.calls, lambda: self.registration.target)
         self.listener = Listener(
             queue, self.dialogs, self.typing, self.changed, self._run_settled, ended
         )
         self.watch = Watch(
             clock, queue, host, lambda: self.listener.events, lambda: self.orders.kick()
+        )
+
+    def _wire_previews(self, clock: IReactorTime, random: Random, inbox: IInbox) -> None:
+        """What is shown while Pi works."""
+        self.typing, self.previews = make_previews(
+            clock,
+            random,
+            inbox,
+            self.registration,
+            self.preferences.get,
+            lambda: bool(self.queue.hands.book.open),
         )
 
     def _wire_requests(self, inbox: IInbox, stop: Callable[[bool, float], None]) -> None:
@@ -269,6 +281,7 @@ class WorkerParts:
             self.dialogs,
             self.orders,
             self.preferences,
+            self.previews,
             stop,
         )
 

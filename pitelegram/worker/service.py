@@ -232,7 +232,8 @@ class WorkerService(Service):
 
     async def _close(self, code: int) -> None:
         parts = self.parts
-        parts.typing.show(False)
+        parts.typing.stop()
+        parts.previews.stop()
         parts.dialogs.stop()
         parts.gatherer.stop()
         parts.queue.close()

@@ -148,12 +148,14 @@ class Compacting(RigCase):
         rig.run(70)
         self.assertEqual(rig.prompts(), ["one"])
 
-    def test_no_typing(self) -> None:
-        """Only runs are shown as typing: a compaction by itself starts none that could stay."""
+    def test_typing(self) -> None:
+        """A compaction is shown as typing, which ends with it."""
         rig = self.started()
         rig.host._change(isCompacting=True)
         rig.run(10)
+        self.assertGreater(len([n for n, _, _ in rig.link.api_calls if n == "sendChatAction"]), 6)
         rig.host._change(isCompacting=False)
+        rig.link.api_calls.clear()
         rig.run(10)
         self.assertNotIn("sendChatAction", [name for name, _, _ in rig.link.api_calls])
 

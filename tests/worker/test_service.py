@@ -143,27 +143,44 @@ class Registering(RigCase):
         self.assertEqual(rig.parts.follower.state()["queued"], 1)
 
     def test_typing(self) -> None:
-        """While Pi works, every 4.5 s, in the current Thread; never after."""
+        """While Pi works, every 2.5 s, in the current Thread and in All; never after."""
         rig = self.started()
         rig.message("[[gate a]]")
-        rig.run(9.1)
+        rig.run(4.9)
+        thread = {"chat_id": CHAT, "message_thread_id": THREAD, "action": "typing"}
+        everywhere = {"chat_id": CHAT, "action": "typing"}
         self.assertEqual(
             rig.link.api_calls,
             [
-                (
-                    "sendChatAction",
-                    {"chat_id": CHAT, "action": "typing", "message_thread_id": THREAD},
-                    {},
-                )
+                ("sendChatAction", thread, {}),
+                ("sendChatAction", everywhere, {"aggregate": True}),
             ]
-            * 3,
+            * 2,
         )
         rig.parts.follower.replace_target({"chatId": CHAT, "threadId": 9}, None, "moved")
-        rig.run(4.5)
-        self.assertEqual(rig.link.api_calls[-1][1]["message_thread_id"], 9)
+        rig.run(1)
+        self.assertEqual(rig.link.api_calls[-2][1]["message_thread_id"], 9)
         rig.host.open_gate("a")
         rig.run(10)
-        self.assertEqual(len(rig.link.api_calls), 4)
+        self.assertEqual(len(rig.link.api_calls), 6)
+
+    def test_previews(self) -> None:
+        """Where the operator wants them, the answer is shown while it is written; then it comes once."""
+        rig = self.started()
+        rig.parts.preferences.take({"draftPreviews": True})
+        rig.message("[[gate a]]")
+        rig.host.tell("text_delta", "After the **ga")
+        rig.run(3)
+        (draft,) = [params for name, params, _ in rig.link.api_calls if name.endswith("Draft")]
+        self.assertEqual(draft["message_thread_id"], THREAD)
+        self.assertEqual(draft["rich_message"]["markdown"], "After the")
+        self.assertEqual(rig.link.texts, [])
+        rig.host.open_gate("a")
+        rig.run(10)
+        self.assertEqual(rig.link.texts, ["After the gate a."])
+        names = [name for name, _, _ in rig.link.api_calls]
+        rig.run(10)
+        self.assertEqual([name for name, _, _ in rig.link.api_calls], names)
 
     def test_confirmed_ids_go_after_48_hours(self) -> None:
         """The hourly retention forgets them, not before."""

@@ -60,16 +60,19 @@ class ClosedPrefix:
         self._before = text[end - 1 : end] or self._before
         self._tail = text[end:]
 
-    def text(self, limit: int = _KEPT) -> str:
+    def text(self, limit: int = _KEPT, whole: bool = False) -> str:
         """Return the closed prefix, or its last whole blocks when it is longer than C{limit}.
 
         @param limit: at most 4,096 characters.
+        @param whole: of a last block that is longer nothing is returned; else its end, whatever is open
+            there.
         """
         self._gather()
         start = 0
         if self.length > limit:
             wanted = self.length - limit
-            start = next((block for block in self._blocks if block >= wanted), wanted)
+            otherwise = self.length if whole else wanted
+            start = next((block for block in self._blocks if block >= wanted), otherwise)
         start = max(start, self._window_start)
         return self._window[start - self._window_start : self.length - self._window_start]
 
