@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,13 +12,16 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from pitelegram.bridge.buttons import keyboard
+from pitelegram.bridge.outgoing import Button
 from pitelegram.store.inbox import Inbox
+from pitelegram.store.outgoing import Outgoing
 from pitelegram.testing.pihost import FakePiHost
 from pitelegram.testing.worker import WorkerRig
 
 READS = frozenset(
     {"row", "rows", "by_message", "members", "turns", "answers", "ledger", "get_meta"}
-    | {"held", "held_at", "waiting"}
+    | {"held", "held_at", "waiting", "button", "raw", "attached"}
 )
 
 
@@ -49,23 +53,18 @@ class WritingPi(FakePiHost):
             file.write(json.dumps(entry) + "\n")
 
 
-class DyingInbox:
-    """An inbox whose process is killed at its C{n}-th write: just before the commit, or just after.
+class Death:
+    """A process that is killed at its C{n}-th write: just before the commit, or just after.
 
     @ivar dead: whether that has happened; nothing is stored any more.
     """
 
-    def __init__(self, real: Inbox, writes: int, after: bool) -> None:
-        self._real = real
+    def __init__(self, writes: int, after: bool) -> None:
         self._left = writes
         self._after = after
         self.dead = False
 
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._real, name)
-        return method if name in READS else lambda *a, **k: self._write(method, *a, **k)
-
-    def _write(self, method: Any, *arguments: Any, **options: Any) -> Deferred[Any]:
+    def write(self, method: Any, *arguments: Any, **options: Any) -> Deferred[Any]:
         if self.dead:
             return Deferred()
         self._left -= 1
@@ -75,6 +74,24 @@ class DyingInbox:
         if self._after:
             method(*arguments, **options)
         return Deferred()
+
+
+class Dying:
+    """An inbox, or what goes out, of a process that will be killed."""
+
+    def __init__(self, real: Any, death: Death) -> None:
+        self._real = real
+        self._death = death
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._real, name)
+        return method if name in READS else partial(self._death.write, method)
+
+
+def _text(number: int) -> str:
+    """The prompt of that number."""
+    gate = ("", "[[gate a]] ", "[[gate b]] ")[number % 3]
+    return f"p{number} {gate}[[say 'done p{number}.']]"
 
 
 class Crashes(SynchronousTestCase):
@@ -90,6 +107,8 @@ class Crashes(SynchronousTestCase):
             self.rig = WorkerRig(Path(self.mktemp()).resolve())
             self.unreceipted = list(range(1, self.PROMPTS + 1))
             self.outbox: dict[str, Any] = {}
+            self._again = 0
+            self._offer()
             try:
                 for _ in range(self.random.randint(1, 6)):
                     self._life(self.random.randint(1, 14))
@@ -103,16 +122,24 @@ class Crashes(SynchronousTestCase):
         # Both endings must have been tried, or this test would prove nothing.
         self.assertGreater(min(outcomes.values()), 20, outcomes)
 
+    def _offer(self) -> None:
+        """An answer of an earlier life has a button for every second prompt."""
+        rows = [[Button(label="b", prompt=_text(n))] for n in range(2, self.PROMPTS + 1, 2)]
+        keys = (f"{n:08x}" for n in range(2, self.PROMPTS + 1, 2))
+        _, stored = keyboard(rows, keys.__next__)
+        self.rig.outgoing.add_buttons(stored)
+
     def _life(self, writes: int, last: bool = False) -> None:
         """One process, from its start to its end, with the operator's messages in between."""
         rig, random = self.rig, self.random
-        dying = DyingInbox(Inbox(rig.database), writes, random.random() < 0.5)
-        rig.inbox = dying  # type: ignore[assignment]
+        death = Death(writes, random.random() < 0.5)
+        rig.inbox = Dying(Inbox(rig.database), death)  # type: ignore[assignment]
+        rig.outgoing = Dying(Outgoing(rig.database), death)  # type: ignore[assignment]
         pi = WritingPi(rig.clock, rig.base / "session.jsonl")
         rig.start(pi)
         for _ in range(60 if last else random.randint(1, 12)):
             self._keep()
-            if dying.dead:
+            if death.dead:
                 break
             self._act(last)
         self._keep()
@@ -124,6 +151,10 @@ class Crashes(SynchronousTestCase):
     def _act(self, last: bool) -> None:
         if self.unreceipted and (last or self.random.random() < 0.6):
             self._forward(self.unreceipted[0])
+        if self.random.random() < 0.3:
+            self._again += 1
+            number = self.random.choice([n for n in range(1, self.PROMPTS + 1) if n % 2 == 0])
+            self._press(number, 1000 + self._again)
         if last or self.random.random() < 0.4:
             for name in ("a", "b"):
                 self.rig.host.open_gate(name)
@@ -131,13 +162,20 @@ class Crashes(SynchronousTestCase):
 
     def _forward(self, number: int) -> None:
         """As the leader does: the same update is offered until there is a receipt."""
-        gate = ("", "[[gate a]] ", "[[gate b]] ")[number % 3]
-        text = f"p{number} {gate}[[say 'done p{number}.']]"
-        body = {"message_id": number, "chat": {"id": 100}, "text": text}
-        self.rig.forward("message", body, update_id=number)
+        if number % 2:
+            body = {"message_id": number, "chat": {"id": 100}, "text": _text(number)}
+            self.rig.forward("message", body, update_id=number)
+        else:
+            self._press(number, number)
         if self.rig.receipt.called:
             self.assertEqual(self.successResultOf(self.rig.receipt), ("accepted", ""))
             self.unreceipted.remove(number)
+
+    def _press(self, number: int, update_id: int) -> None:
+        """The button of that number is pressed, for this or another time."""
+        message = {"message_id": 50, "chat": {"id": 100}}
+        body = {"id": f"cb{update_id}", "data": f"tgbtn:{number:08x}", "message": message}
+        self.rig.forward("callback_query", body, update_id=update_id)
 
     def _outlive(self, pi: WritingPi) -> None:
         """A killed worker's Pi may still finish what it does: nobody hears of it."""
