@@ -15,6 +15,10 @@ EDIT_TO_COMMAND = (
 EDIT_OF_COMMAND = (
     "✏️ That command was done as it was sent; an edit never runs one. Send it as a new message."
 )
+EDIT_OF_ANSWER = (
+    "✏️ That message answered a question, and the answer stays as it was sent. "
+    "An edit does not change it."
+)
 EDIT_EMPTY = "✏️ The edit left nothing, so the prompt stays as it was. 👎 on the message drops it."
 
 
@@ -34,6 +38,11 @@ def refused_file(name: str, refusal: Refusal) -> str:
 def file_given_up(name: str, seconds: float) -> str:
     """Return why a prompt went without a file."""
     return f"{name}: it could not be fetched within {seconds / 60:.0f} minutes"
+
+
+def file_gone(name: str) -> str:
+    """Return what is said of a file of a prompt that is sent again, and is nowhere any more."""
+    return f"{name}: it is gone from the disk, and cannot be fetched again"
 
 
 def file_failed(name: str) -> str:

@@ -73,6 +73,14 @@ def unknown_command(name: str, with_name: bool = True, templates: Sequence[str] 
     return f"There is no /{name} here, and Pi did not get it. There are:\n{commands}{shown}{hint}"
 
 
+def unasked_command(name: str) -> str:
+    """Return the answer to a command that may be one of Pi's, which cannot be asked now."""
+    return (
+        f"Pi does not answer now, so /{name} was not given to it, and is not kept. "
+        "Send it again when Pi answers; /status says how it is."
+    )
+
+
 def pictures_left_out(prompt: str, missing: int) -> str:
     """Return the notice about pictures that Pi could not be shown."""
     many = f"{missing} pictures" if missing > 1 else "a picture"

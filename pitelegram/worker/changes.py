@@ -66,7 +66,7 @@ class Changes:
 
     def has_work(self) -> bool:
         """Whether Pi works, or prompts wait for it."""
-        return self._at_work() or bool(self._queue.view())
+        return self._at_work() or bool(self._queue.skippable())
 
     def waiting(self) -> int:
         """How many prompts wait."""

@@ -148,7 +148,7 @@ class Commands:
                 await self._facts.ready()
                 found = await self._facts.templates()
             except (PiRefused, PiGone):
-                found = []
+                return _told(row, labels.unasked_command(command.name))
         for each in found:
             if command.name == each.name:
                 holding: Deferred[None] = self._inbox.hold(

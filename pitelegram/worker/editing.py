@@ -26,6 +26,10 @@ FORGOTTEN_SECONDS = 600.0
 TOLD_KEPT = 50
 """Notes that are remembered; the leader knows the others by their ids."""
 
+ANSWERS_KEPT = 50
+"""Answers to questions that are remembered as such; older ones are taken for commands."""
+
+_ANSWERS_KEY = "answers-given"
 _EARLY_KEY = "early-edits"
 _TOLD_KEY = "edits-told"
 _WAITING = ("admitted", "joined", "held")
@@ -53,7 +57,9 @@ class Editing:
         elif original.source != "telegram":
             return
         elif original.lane == CONTROL:
-            await self._note(original, "done", words.EDIT_OF_COMMAND)
+            answered = original.delivery_id in self._answers()
+            text = words.EDIT_OF_ANSWER if answered else words.EDIT_OF_COMMAND
+            await self._note(original, "done", text)
         elif self._maker.read(original) == self._maker.read(row) and original.body is not None:
             return  # Telegram tells of edits that nobody sees, too.
         elif original.state not in _WAITING:
@@ -64,6 +70,16 @@ class Editing:
             await self._note(original, "empty", words.EDIT_EMPTY)
         elif row.body is not None and not await self._gatherer.change(original, row.body):
             await self._note(original, "late", words.EDIT_TOO_LATE)
+
+    async def answered(self, row: InboxRow) -> None:
+        """A message was the answer to a question: once it is settled, its row does not say so."""
+        answers = self._answers()
+        if row.delivery_id not in answers:
+            newest = [*answers, row.delivery_id][-ANSWERS_KEPT:]
+            await self._inbox.set_meta(_ANSWERS_KEY, " ".join(newest))
+
+    def _answers(self) -> list[str]:
+        return (self._inbox.get_meta(_ANSWERS_KEY) or "").split()
 
     def waits_for(self, chat_id: int | None, message_id: int | None) -> bool:
         """Whether an edit of that message came already."""

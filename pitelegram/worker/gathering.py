@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -22,10 +22,17 @@ from pitelegram.worker.files import Files
 from pitelegram.worker.interfaces import IGatherer
 from pitelegram.worker.lanes import CONTROL
 from pitelegram.worker.making import Made, Maker, files_missing
+from pitelegram.worker.refetching import Refetcher
 from pitelegram.worker.settling import Settler, short_id
 
 AGAIN = 2.0
 """Seconds after which a prompt that could not be stored is stored again."""
+
+AGAIN_SOURCE = "again"
+"""The source of a prompt that the operator sent again."""
+
+GATHERED = "⏳"
+"""Marks in the queue what is still being made into a prompt."""
 
 STALE = "stale"
 """In a held prompt's content: its messages say something else by now."""
@@ -89,6 +96,7 @@ class Gatherer:
         self._windows = Windows(clock, self._closed, self._rejoin)
         self._waiting: dict[int, tuple[InboxRow, Content]] = {}
         self._items: list[_Item] = []
+        self._refetcher = Refetcher(inbox, files, settler, lambda: complete(False))
 
     # --- what comes ------------------------------------------------------------------------------
 
@@ -100,6 +108,8 @@ class Gatherer:
         """It is stored: an admitted row, or None when it is no prompt, known or not stored."""
         piece = None if row is None else self._wait_for(row)
         self._windows.arrived(place, piece)
+        if row is not None and self.earliest() is not None:
+            self._complete(False)  # it is counted from now on
 
     def at_once(self, place: Place, update: dict[str, Any]) -> str | None:
         """Return the prompt of a text that waits for nothing, so that it can be held at once.
@@ -145,7 +155,7 @@ class Gatherer:
     def earliest(self) -> int | None:
         """See L{IGatherer.earliest}."""
         heads = [item.head for item in self._items]
-        return min([*heads, *self._waiting], default=None)
+        return min([*heads, *self._waiting, *self._refetcher.seqs], default=None)
 
     def ready(self, row: InboxRow) -> bool:
         """See L{IGatherer.ready}."""
@@ -157,7 +167,35 @@ class Gatherer:
         if row.source == "telegram" and (files_missing(row) or (row.content or {}).get(STALE)):
             self._rebuild(row)
             return False
-        return True
+        if row.source == AGAIN_SOURCE and files_missing(row):
+            self._refetcher.begin(row)
+            return False
+        return row.seq not in self._refetcher.seqs
+
+    def unfinished(self) -> int:
+        """See L{IGatherer.unfinished}."""
+        return sum(rows[0].state != "held" for rows, _ in self._all_unfinished())
+
+    def view(self) -> list[InboxRow]:
+        """See L{IGatherer.view}."""
+        found = []
+        for rows, contents in self._all_unfinished():
+            row = self._inbox.waiting(rows[0].seq)
+            if row is not None and row.state != "held":
+                prompt, summary = self._maker.preview(contents)
+                shown = {"summary": f"{GATHERED} {summary}"}
+                found.append(attrs.evolve(row, prompt=prompt, content=shown))
+        return found
+
+    def _all_unfinished(self) -> Iterator[tuple[list[InboxRow], list[Content]]]:
+        """Return what each prompt is being made of, its head first."""
+        for item in self._items:
+            yield sorted(item.rows, key=lambda row: row.seq), item.contents
+        for group in self._windows.groups():
+            seqs = [piece.seq for piece in group.pieces if piece.seq in self._waiting]
+            if seqs:
+                rows = sorted((self._waiting[seq][0] for seq in seqs), key=lambda row: row.seq)
+                yield rows, [self._waiting[seq][1] for seq in seqs]
 
     @deferred
     async def flush(self, chat_id: int, message_id: int) -> None:

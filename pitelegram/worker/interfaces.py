@@ -22,6 +22,12 @@ class IGatherer(Interface):
         Rows of the normal lane from there on (it included) are not handed.
         """
 
+    def unfinished() -> int:
+        """Return how many prompts are being made of messages that are not held yet."""
+
+    def view() -> list[InboxRow]:
+        """Return those as they are shown in the queue: their heads, with what is known of them."""
+
     def ready(row: InboxRow) -> bool:
         """Whether a held row may be handed now, whatever its lane, as far as its content goes.
 

@@ -12,6 +12,7 @@ from zope.interface import implementer
 
 from pitelegram.bridge import intakewords as words
 from pitelegram.bridge.content import Content, read_content
+from pitelegram.bridge.filerefs import FileRef
 from pitelegram.bridge.interfaces import FileItem, IInboundHandlers, Processed
 from pitelegram.bridge.marking import bounded, guard
 from pitelegram.bridge.prompt import (
@@ -103,6 +104,13 @@ class Maker:
             return None
         return compose([Part(content=content)], self._thread_name())
 
+    def preview(self, contents: Sequence[Content]) -> tuple[str, str]:
+        """Return the text and the summary of a prompt that is not complete yet."""
+        parts = [Part(content=content) for content in contents]
+        own = own_words([part for part in parts if part.content.forward is None])
+        prompt = compose(parts, self._thread_name())
+        return prompt, _summary(prompt, own, [ref for each in contents for ref in each.files])
+
     @deferred
     async def make(self, contents: Sequence[Content], former: dict[str, Any] | None = None) -> Made:
         """Fire with the prompt once everything of it is there.
@@ -126,7 +134,12 @@ class Maker:
             gone = [guard(file.words) for file in found if isinstance(file, Missing)]
             parts.append(Part(content=content, files=tuple(here), missing=tuple(gone)))
             kept += [
-                {"message_id": content.message_id, "unique": ref.unique_id, **attrs.asdict(file)}
+                {
+                    "message_id": content.message_id,
+                    "unique": ref.unique_id,
+                    "file_id": ref.file_id,
+                    **attrs.asdict(file),
+                }
                 for ref, file in zip(content.files, found, strict=True)
                 if isinstance(file, FileItem)
             ]
@@ -213,7 +226,7 @@ def files_missing(row: InboxRow) -> bool:
     )
 
 
-def _summary(prompt: str, own: str, files: Sequence[FileItem]) -> str:
+def _summary(prompt: str, own: str, files: Sequence[FileItem | FileRef]) -> str:
     if own.strip():
         return summary(own)
     if files and prompt.count("[forward|from:") == 0:

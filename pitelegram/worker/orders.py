@@ -184,6 +184,8 @@ class Orders:
         if not self._naming.ready():
             self._waiting.add(row.seq)
             return
+        if isinstance(asked, Prompt):
+            await self._editing.answered(row)
         text = await self._naming.do(asked, origin, row.delivery_id)
         await self._settle(row, text)
         self._aside.discard(row.seq)
@@ -204,6 +206,7 @@ class Orders:
         """Do it and return what the operator is told, if anything."""
         if isinstance(asked, Prompt):
             # A message comes here only as a reply to a dialog: others are gathered to prompts.
+            await self._editing.answered(row)
             return self._dialogs.reply(origin, asked.text if asked.plain else None)
         if isinstance(asked, Command):
             return await self._command(row, asked)

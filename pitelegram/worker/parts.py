@@ -17,7 +17,6 @@ from pitelegram.ids import ProcessBirth, managed_binding
 from pitelegram.pi.interfaces import IPiHost
 from pitelegram.pi.sessions import mark
 from pitelegram.store.worker_interfaces import IInbox, IOutgoing
-from pitelegram.threads.interfaces import without_mark
 from pitelegram.worker.bestcalls import BestEffort
 from pitelegram.worker.brake import Brake
 from pitelegram.worker.buttons import Buttons
@@ -130,6 +129,8 @@ class WorkerParts:
             gathering=self._first_unfinished,
             pictures=Pictures(in_thread),
             ready=lambda row: self.gatherer.ready(row),
+            unfinished=lambda: self.gatherer.unfinished(),
+            unfinished_view=lambda: self.gatherer.view(),
         )
         self.handlers = handlers(lambda: self.preferences.get("inboundHandlers"))
         self._wire_inward(clock, random, inbox)
@@ -360,9 +361,7 @@ class WorkerParts:
         self._after_run()
 
     def _thread_name(self) -> str | None:
-        """Return what the operator sees: the title, without the mark of who works."""
-        title = self.registration.display_title
-        return without_mark(title) if title else self.registration.thread_name
+        return self.registration.shown_name()
 
     def _mark(self) -> tuple[str | None, int, str | None]:
         file = (self.host.state or {}).get("sessionFile")

@@ -12,14 +12,10 @@ from twisted.internet.defer import Deferred, execute
 from twisted.logger import Logger
 
 from pitelegram.store.rows import InboxRow
+from pitelegram.worker.reading import MAX_PICTURE, MAX_PICTURES
 
 LARGE = 1 << 20
 """Files from this size on are read in a thread."""
-MAX_PICTURE = 10 << 20
-"""Pi scales larger ones for many seconds, and answers nothing meanwhile; their paths do."""
-MAX_PICTURES = 20 << 20
-"""Bytes of all pictures of one prompt together."""
-
 T = TypeVar("T")
 _log = Logger()
 
@@ -43,7 +39,7 @@ class Pictures:
             if data is None:
                 missing += 1
                 continue
-            room -= len(data) * 3 // 4
+            room -= len(data) // 4 * 3 - data[-2:].count("=")
             images.append({"type": "image", "data": data, "mimeType": each["mime"]})
         return images, missing
 

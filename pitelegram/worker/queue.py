@@ -35,6 +35,14 @@ def _nothing_gathered() -> int | None:
     return None
 
 
+def _none_unfinished() -> int:
+    return 0
+
+
+def _no_rows() -> list[InboxRow]:
+    return []
+
+
 def _always(_: InboxRow) -> bool:
     return True
 
@@ -47,6 +55,8 @@ class Queue:
     @param changed: called when what the heartbeat tells may have changed.
     @param gathering: returns the first row that is still being made into a prompt.
     @param ready: whether a row's prompt is complete (L{IGatherer.ready}).
+    @param unfinished: how many prompts are still being made, beside the held ones.
+    @param unfinished_view: these, as they are shown.
     @ivar hands: what is being given, runs and is stored.
     @ivar held: how many prompts waited when the queue was last looked at.
     """
@@ -66,12 +76,16 @@ class Queue:
         gathering: Callable[[], int | None] = _nothing_gathered,
         pictures: Pictures | None = None,
         ready: Callable[[InboxRow], bool] = _always,
+        unfinished: Callable[[], int] = _none_unfinished,
+        unfinished_view: Callable[[], list[InboxRow]] = _no_rows,
     ) -> None:
         self._inbox = inbox
         self._host = host
         self._changed = changed
         self._gathering = gathering
         self._ready = ready
+        self._unfinished = unfinished
+        self._unfinished_view = unfinished_view
         self._open_for_work = False
         self._paused = 0
         self.hands = Hands(
@@ -148,7 +162,12 @@ class Queue:
 
     def view(self) -> list[QueueItem]:
         """Return what waits, in the order of the turns."""
-        return shown(self.skippable())
+        return shown([*self.skippable(), *self._unfinished_view()])
+
+    @property
+    def waiting(self) -> int:
+        """How many prompts wait, those that are still being made too."""
+        return self.held + self._unfinished()
 
     def in_pi(self) -> PiQueue:
         """Return what waits in Pi's own queue, as it last told."""
@@ -220,7 +239,9 @@ class Queue:
         lane = self.hands.may_take() if may else None
         if lane is not None and self.held:
             row = self._next(PRIORITY if lane == PRIORITY else None)
-            if row is not None and row.skip:
+            if self.hands.may_take() != lane:
+                pass  # looking for it completed one, which is being handed already
+            elif row is not None and row.skip:
                 spawn(self._log, "dropping a skipped prompt", self.hands.drop(row))
             elif row is not None:
                 spawn(self._log, "handing a prompt to Pi", self.hands.hand(row))

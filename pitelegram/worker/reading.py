@@ -10,8 +10,12 @@ from pitelegram.bridge.marking import plain
 from pitelegram.worker.picturesize import HEAD, pixels
 
 MAX_PICTURE = 5_000_000
-"""Bytes of a picture that Pi is shown; of a larger one it gets the path."""
+"""Bytes of a picture that Pi is shown; of a larger one it gets the path.
+
+Pi scales larger ones for many seconds, and answers nothing meanwhile.
+"""
 MAX_PICTURES = 15_000_000
+"""Bytes of all pictures of one prompt together."""
 MAX_PIXELS = 40_000_000
 """Of a picture; Pi answers nothing for half a minute while it makes one of 144 million smaller."""
 MAX_ALL_PIXELS = 100_000_000

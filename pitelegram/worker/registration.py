@@ -6,11 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
 
 from pitelegram.bus.interfaces import ILeaderLink
 from pitelegram.errors import BusBadRequest
 from pitelegram.ids import BindingKey, ProcessBirth
+from pitelegram.kernel.deferring import spawn
 from pitelegram.store.worker_interfaces import IInbox
+from pitelegram.threads.interfaces import without_mark
+
+_NAME_KEY = "thread-shown"
 
 
 class Registration:
@@ -26,6 +31,8 @@ class Registration:
     @ivar thread_name: the palette name of the Thread, None while it has none.
     @ivar manual_name: the name that the operator gave the Thread, as far as is known.
     """
+
+    _log = Logger()
 
     def __init__(
         self,
@@ -59,6 +66,19 @@ class Registration:
         if self.link is not None:
             self._title = self.link.registration.get("displayTitle")
         return self._title
+
+    def shown_name(self) -> str | None:
+        """Return how the operator knows the Thread: its title, without the mark of who works.
+
+        A process that has not registered yet says what was so last.
+        """
+        title = self.display_title
+        name = without_mark(title) if title else self.thread_name
+        known = self._inbox.get_meta(_NAME_KEY)
+        if name is None or name == known:
+            return name or known
+        spawn(self._log, "remembering a Thread's name", self._inbox.set_meta(_NAME_KEY, name))
+        return name
 
     def renamed(self, title: str | None, manual_name: str | None) -> None:
         """The leader gave the Thread another title."""
@@ -112,6 +132,7 @@ class Registration:
         await self._inbox.set_meta("instance_id", answer["instanceId"])
         self.made += 1
         self.link = link
+        self.shown_name()
 
     def replaced(self, target: dict[str, int] | None) -> None:
         """The worker's Thread is another one now."""

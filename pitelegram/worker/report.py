@@ -63,7 +63,7 @@ class Report:
             "streaming": streaming,
             "compacting": compacting,
             "pending": int(pi.get("pendingMessageCount") or 0),
-            "queued": self._queue.held,
+            "queued": self._queue.waiting,
             "waitingForInput": bool(self._dialogs.listed()),
             "cwd": self._sessions.cwd(),
             "piReady": self.ready,
@@ -101,7 +101,7 @@ class Report:
             return "compacting"
         if streaming or self._queue.state not in (IDLE, WAITING, GONE):
             return "active"
-        return "queued" if self._queue.held else "idle"
+        return "queued" if self._queue.waiting else "idle"
 
 
 def _model_name(model: dict[str, Any]) -> str | None:

@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred
 
 from pitelegram.bridge import labels
 from pitelegram.bridge.menus import compact, sessions, thinking
-from pitelegram.errors import PiRefused
+from pitelegram.errors import PiGone, PiRefused
 from pitelegram.kernel.deferring import sleep
 from pitelegram.testing.pihost import FakePiHost
 from pitelegram.testing.worker import CHAT
@@ -197,11 +197,16 @@ class Templates(MenuCase):
         self.assertIn("Choose a model", self.shown()["text"])
 
     def test_pi_cannot_say(self) -> None:
-        """Then the answer names our own commands."""
+        """Then it is not said that there is none: it was not given to Pi, and is not kept."""
         rig = self.begin()
+        said = labels.unasked_command("fix_it")
         rig.host.results["get_commands"] = PiRefused("no")
         rig.message("/fix_it")
-        self.assertEqual(rig.link.texts, [labels.unknown_command("fix_it")])
+        self.assertEqual(rig.link.texts, [said])
+        rig.host.results["get_commands"] = PiGone("gone")
+        rig.message("/fix_it", 2)
+        self.assertEqual(rig.link.texts, [said, said])
+        self.assertEqual(rig.states(), {"settled": 2})
         self.assertEqual(rig.prompts(), [])
 
     def test_in_a_crash(self) -> None:

@@ -445,6 +445,58 @@ class GroupTests(IntakeCase):
         listed = "\n- /photo-5.jpg\n- /photo-6.jpg"
         self.assertEqual(self.held(rig), [f"{TAG} two\n\n[attachments] <dir>{listed}"])
 
+    def test_name_over_a_crash(self) -> None:
+        """A prompt that is made before the next registration says its Thread's name all the same."""
+        rig = self.begun(busy=False)
+        rig.message("news", 5, forward_origin=EVE)
+        rig.link.registration["displayTitle"] = "Borea"
+        rig.message("plain", 6)
+        rig.crash()
+        rig.start(connect=False)
+        rig.message("more", 7)
+        rig.run(3)
+        self.assertEqual(
+            [text for _, text, _ in rig.host.prompts][-1], "[telegram|thread:Borea] more"
+        )
+
+    def test_shown_while_it_gathers(self) -> None:
+        """The queue, its count and the heartbeat have what is still being gathered or fetched, once."""
+        rig = self.begun()
+        rig.link.files["F"] = slow = Deferred()
+        rig.message("waits", 4)
+        rig.message(None, 5, caption="see", **photo())
+        rig.message("news", 6, forward_origin=EVE)
+        queue, gatherer = rig.parts.queue, rig.parts.gatherer
+        shown = [(item.position, item.summary) for item in queue.view()]
+        self.assertEqual(shown, [(1, "waits"), (2, "⏳ see"), (3, "⏳ [forward|from:Eve] news")])
+        self.assertEqual((gatherer.unfinished(), queue.waiting), (2, 3))
+        self.assertEqual(rig.parts.report.state()["queued"], 3)
+        self.assertEqual(rig.parts.report.view(None).queued, 3)
+        skipped = queue.view()[1].seq
+        self.successResultOf(queue.mark(skipped, True))
+        self.successResultOf(queue.move(queue.view()[2].seq, "priority"))
+        rig.run(3)
+        slow.callback(PNG)
+        rig.run(3)
+        shown = [(item.summary, item.lane, item.skip) for item in queue.view()]
+        self.assertEqual(
+            shown,
+            [
+                ("waits", "normal", False),
+                ("see", "normal", True),
+            ],
+        )
+        self.assertTrue(rig.host.prompts[-1][1].endswith("[forward|from:Eve] news"))
+        self.assertEqual((gatherer.unfinished(), queue.waiting), (0, 2))
+
+    def test_comment_is_counted_once(self) -> None:
+        """A held text that is taken back for a forward is one prompt."""
+        rig = self.begun()
+        rig.message("what of it?", 5)
+        rig.message("news", 6, forward_origin=EVE)
+        self.assertEqual(len(rig.parts.queue.view()), 1)
+        self.assertEqual(rig.parts.queue.waiting, 1)
+
     def test_stop_of_the_worker(self) -> None:
         """At an orderly end nothing is lost, and no timer is left."""
         rig = self.begun(busy=False)
@@ -625,6 +677,19 @@ class EditTests(IntakeCase):
         self.assertEqual(rig.link.texts[before:], [words.EDIT_OF_COMMAND])
         self.assertEqual(len(rig.inbox.rows("handed")), 1)
 
+    def test_of_an_answer(self) -> None:
+        """A message that answered a question was no command."""
+        rig = self.begun()
+        rig.host.ask({"id": "d1", "method": "input", "title": "Which?"})
+        rig.run()
+        (trace,) = rig.parts.dialogs._traces._traces
+        fields = {"reply_to_message": {"message_id": trace.message_id}}
+        rig.message("red", 5, **fields)
+        before = len(rig.link.texts)
+        self.edited(rig, 5, text="green", **fields)
+        self.assertEqual(rig.link.texts[before:], [words.EDIT_OF_ANSWER])
+        self.assertEqual(rig.host.dialog_answers, [("d1", {"value": "red"})])
+
     def test_crash_while_it_is_corrected(self) -> None:
         """A prompt whose message changed is not handed before it was made again."""
         rig = self.begun()
@@ -672,7 +737,7 @@ class EditTests(IntakeCase):
         rig.message("old", 5)
         rig.crash()
         rig.start()
-        self.assertEqual(self.held(rig), ["[telegram] new"])
+        self.assertEqual(self.held(rig), [f"{TAG} new"])
 
     def test_of_something_forgotten(self) -> None:
         """A message of long ago that is not known here is over."""

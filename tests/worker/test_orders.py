@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred
 
 from pitelegram.bridge import intakewords, labels
-from pitelegram.errors import PiRefused
+from pitelegram.errors import PiRefused, Refusal
 from pitelegram.testing.worker import CHAT, WorkerRig
 from pitelegram.worker.settling import short_id
 from tests.worker.test_queue import Replaced, RigCase
@@ -223,6 +224,42 @@ class SendAgain(RigCase):
         storing.callback(None)
         rig.run(1)
         self.assertEqual((rig.prompts(), len(rig.host.images[-1])), (["look"], 1))
+
+    def with_file(self, again: Any) -> tuple[Any, list[str]]:
+        """Send a prompt again whose file is gone from the disk; the rig and its notices.
+
+        @param again: what the second fetch comes to.
+        """
+        rig, _ = self._uncertain()
+        rig.parts.queue.close()
+        rig.link.directory = rig.base / "downloads"
+        rig.link.files["F"] = [b"\x89PNG\r\n\x1a\n", again]
+        rig.message(None, 6, caption="look", document={"file_id": "F", "file_name": "a.png"})
+        (held,) = rig.inbox.rows("held")
+        rig.inbox.uncertain([held.seq])
+        self.path = Path(held.content["files"][0]["path"])
+        self.path.unlink()
+        rig.run(61)
+        before = len(rig.link.texts)
+        rig.parts.queue.open()
+        rig.press(f"again:{short_id(held.delivery_id)}")
+        rig.run(2)
+        return rig, rig.link.texts[before:]
+
+    def test_file_is_fetched_again(self) -> None:
+        """To where the prompt says that it is."""
+        rig, told = self.with_file(b"\x89PNG\r\n\x1a\nnew")
+        self.assertIn(f"\n- /{self.path.name}", rig.host.prompts[-1][1])
+        self.assertTrue(self.path.read_bytes().endswith(b"new"))
+        self.assertEqual((len(rig.host.prompts), len(rig.host.images[-1]), len(told)), (1, 1, 1))
+
+    def test_file_is_gone(self) -> None:
+        """Prompt and operator are told, and it goes without."""
+        rig, told = self.with_file(Refusal("api", "gone", errorCode=400))
+        line = "a.png: Telegram does not give it (gone)"
+        self.assertTrue(rig.host.prompts[-1][1].endswith(f"\n\n[not delivered]\n- {line}"))
+        self.assertEqual((len(rig.host.prompts), rig.host.images[-1]), (1, []))
+        self.assertIn(intakewords.not_fetched([line]), told)
 
     def test_pressed_twice_runs_once(self) -> None:
         """The second press says so; both are answered and the button is taken off."""

@@ -10,8 +10,10 @@ from typing import Any
 from twisted.internet.defer import Deferred, execute
 
 from pitelegram.bridge import labels
+from pitelegram.bridge.interfaces import FileItem
 from pitelegram.testing.worker import CHAT
-from pitelegram.worker.pictures import LARGE, MAX_PICTURE, Pictures
+from pitelegram.worker.pictures import LARGE, Pictures
+from pitelegram.worker.reading import MAX_PICTURE, pictures
 from tests.worker.test_queue import RigCase
 
 PNG = b"\x89PNG\r\n\x1a\nrest"
@@ -61,6 +63,23 @@ class PictureTests(RigCase):
         self.assertEqual(
             sorted(self.rig.link.texts), ["You said: look", labels.pictures_left_out("look", 5)]
         )
+
+    def test_one_rule(self) -> None:
+        """What was found small enough when the prompt was made is given, however many there are."""
+        sizes = [MAX_PICTURE] * 3 + [MAX_PICTURE, 40]
+        files = []
+        for number, size in enumerate(sizes):
+            path = self.rig.base / f"p{number}"
+            with path.open("wb") as file:
+                file.write(PNG + bytes(13))
+                file.truncate(size)
+            files.append(
+                FileItem(kind="photo", path=str(path), name=path.name, mime="image/png", size=size)
+            )
+        chosen = pictures(files)
+        self.assertEqual([Path(each["path"]).name for each in chosen], ["p0", "p1", "p2"])
+        self.assertEqual(len(self.hand(*chosen)), 3)
+        self.assertNotIn(labels.pictures_left_out("look", 1), self.rig.link.texts)
 
     def test_damaged_content(self) -> None:
         """What is no picture's description is left out."""
