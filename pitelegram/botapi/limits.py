@@ -56,7 +56,7 @@ class Bucket:
         """Return the seconds until there is a token beside C{spare} others."""
         self._refill(now)
         missing = 1 + spare - self._level
-        return 0.0 if missing <= _SLACK else missing / self._rate
+        return 0.0 if missing <= _SLACK else missing / self._rate + max(0.0, self._at - now)
 
     def take(self, now: float) -> None:
         """Take a token."""
@@ -139,6 +139,8 @@ class SendGate:
         chat = self._chat(chat_id)
         chat.flooded_until = max(chat.flooded_until, self._now() + retry_after)
         chat.messages.drain(AFTER_FLOOD, chat.flooded_until)
+        chat.drafts.drain(0, chat.flooded_until)
+        chat.actions.drain(0, chat.flooded_until)
         self._arm(chat_id, chat)
 
     def blocked_for(self, chat_id: int, weight: str = "send") -> float:
@@ -157,7 +159,9 @@ class SendGate:
         return chat
 
     def _ahead(self, chat: _Chat, weight: str) -> bool:
-        """Whether somebody of at least this importance waits already."""
+        """Whether somebody of at least this importance waits already for the same budget."""
+        if weight == "action":
+            return any(entry[2] == weight for entry in chat.queue)
         return bool(chat.queue) and chat.queue[0][0] <= _ORDER[weight]
 
     def _delay(self, chat: _Chat, weight: str) -> float:

@@ -66,7 +66,18 @@ class SendGateTests(SynchronousTestCase):
         self.assertEqual(self.gone(waits), 0)
         self.assertEqual(self.gone(self.ask(1, chat=2)), 1)
         self.clock.advance(0.1)
+        self.assertEqual(self.gone(waits), 2)
+        self.clock.advance(0.2)
         self.assertEqual(self.gone(waits), 3)
+
+    def test_typing_beside_waiting_messages(self) -> None:
+        """Messages that wait for their own budget keep no action waiting; a flood keeps all."""
+        waits = self.ask(10)
+        self.assertEqual(self.gone(waits), 8)
+        self.assertEqual(self.gate.blocked_for(1, "action"), 0)
+        self.assertEqual(self.gone(self.ask(1, weight="action")), 1)
+        self.gate.flood(1, 5)
+        self.assertGreater(self.gate.blocked_for(1, "action"), 5)
 
     def test_slow_after_a_flood(self) -> None:
         """When a flood limit is over two go at once, then one a second: the burst was too much."""
@@ -168,7 +179,7 @@ class SendGateTests(SynchronousTestCase):
         self.assertAlmostEqual(self.gate.blocked_for(1), 1, 3)
         self.assertEqual(self.gate.blocked_for(1, "action"), 0)
         self.gate.flood(1, 60)
-        self.assertAlmostEqual(self.gate.blocked_for(1, "action"), 60, 3)
+        self.assertAlmostEqual(self.gate.blocked_for(1, "action"), 60.2, 3)
         self.assertEqual(self.gate.blocked_for(2), 0)
 
     def test_cancel(self) -> None:
