@@ -37,6 +37,7 @@ from pitelegram.store.retention import Retention
 from pitelegram.threads.attaching import Attaching
 from pitelegram.threads.cleanup import Cleanup
 from pitelegram.threads.janitor import Janitor
+from pitelegram.threads.leaving import Leaving
 from pitelegram.threads.provision import Threads
 
 if TYPE_CHECKING:
@@ -165,6 +166,7 @@ def make_bus(leader: LeaderService) -> BusServer:
         settings=make_worker_settings(leader),
         loss=leader.loss,
         turns=Turns(leader.gate, ground.reactor),
+        quitting=lambda binding_key: leader.leaving.quit(binding_key),
         actions=SharedActions(ground.reactor),
     )
     return BusServer(
@@ -193,6 +195,20 @@ def make_cleanup(leader: LeaderService, switches: CleanupSwitches) -> Cleanup:
         now_ms=ground.database.now_ms,
         read_switches=switches.read,
         write_switch=switches.flip,
+        clock=ground.reactor,
+    )
+
+
+def make_leaving(leader: LeaderService, switches: CleanupSwitches) -> Leaving:
+    """Make what deletes Threads of attached workers that quit."""
+    ground = leader.ground
+    return Leaving(
+        ground.reactor,
+        leader.bindings,
+        leader.cleanup,
+        leader.inactivity.lives,
+        switches.trusted,
+        ground.database.now_ms,
     )
 
 

@@ -76,6 +76,7 @@ class LeaderService(AsyncMultiService):
             self.supervisor,
             self.orphans,
             self.janitor,
+            self.leaving,
             Titler(reactor, self.threads, self.threads.budget, self._busy),
             Downloads(reactor, ground.paths.downloads, reactor.seconds),
             self.retention,
@@ -110,6 +111,7 @@ class LeaderService(AsyncMultiService):
         switches = making.make_switches(self)
         self.cleanup = making.make_cleanup(self, switches)
         self.janitor = making.make_janitor(self, switches)
+        self.leaving = making.make_leaving(self, switches)
         self.supervisor = self.workers.supervisor = make_supervisor(self)
         self.panel = making.make_panel(self, status)
         self.desk = making.make_desk(self)

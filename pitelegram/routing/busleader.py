@@ -53,6 +53,8 @@ class BusLeader:
     @ivar titles: what titles are made of, in the settings.
     @ivar settings: what workers are told of the settings, and may change.
     @ivar loss: examines a Thread that a message could not be put into; None: nobody does.
+    @ivar quitting: deletes the Thread of an attached worker that quit, and fires with what became of
+        it; None: nobody does.
     @ivar turns: keeps places in the queue for questions; None: nobody does.
     @ivar actions: knows what is shown in All; None: nobody does.
     """
@@ -74,6 +76,7 @@ class BusLeader:
     settings: WorkerSettings
     loss: IThreadLoss | None = None
     turns: Turns | None = None
+    quitting: Callable[[str], Deferred[str]] | None = None
     actions: SharedActions | None = None
     _log = Logger()
 
@@ -95,11 +98,17 @@ class BusLeader:
         news = self.settings.news(link) if SETTINGS in link.capabilities else None
         return roster if news is None else {**roster, "settings": news}
 
-    def disconnect(
+    @deferred
+    async def disconnect(
         self, link: IFollowerLink, reason: str, delete_thread: bool
-    ) -> Deferred[dict[str, Any]]:
+    ) -> dict[str, Any]:
         """See L{IBusLeader.disconnect}."""
-        return self.registry.disconnect(link, reason, delete_thread)
+        follower = self.registry.of_link(link)
+        outcome = await self.registry.disconnect(link, reason, delete_thread)
+        wanted = delete_thread and reason == "quit" and follower.kind == "attached"
+        if not wanted or self.quitting is None:
+            return outcome
+        return {**outcome, "thread": await self.quitting(follower.binding_key)}
 
     def lost(self, link: IFollowerLink) -> None:
         """See L{IBusLeader.lost}."""

@@ -176,10 +176,7 @@ class Registry:
         ]
         check_replacement(claim, registration, link, rivals)
         await self._unclaimed(binding_key)
-        if restore:
-            await self._restored(binding_key)
-        else:
-            await self._ensure(binding_key, claim)
+        await self._placed(binding_key, claim, restore)
         follower = self._new_follower(link, registration, claim, binding_key)
         await self._bindings.record_worker(
             binding_key,
@@ -190,6 +187,7 @@ class Registry:
             follower.generation,
             follower.instance_id,
         )
+        await self._still_there(binding_key, claim, restore)
         self._replace(link, rivals)
         self._places.forget()
         self._live[binding_key] = follower
@@ -222,7 +220,16 @@ class Registry:
                 break
             await sleep(self._clock, LOOK_SECONDS)
 
-    async def _ensure(self, binding_key: str, claim: Claim) -> None:
+    async def _still_there(self, binding_key: str, claim: Claim, restore: bool) -> None:
+        """See that its Thread was not claimed until the process was on record, which protects it."""
+        if self._claimed(binding_key):
+            await self._unclaimed(binding_key)
+            await self._placed(binding_key, claim, restore)
+
+    async def _placed(self, binding_key: str, claim: Claim, restore: bool) -> None:
+        if restore:
+            await self._restored(binding_key)
+            return
         try:
             await self._threads.ensure(binding_key, claim.kind, claim.directory)
         except Refusal as refusal:
@@ -339,7 +346,7 @@ class Registry:
     async def disconnect(
         self, link: IFollowerLink, reason: str, delete_thread: bool
     ) -> dict[str, Any]:
-        """A follower leaves by itself.  Its Thread stays."""
+        """A follower leaves by itself; of its Thread L{BusLeader} decides."""
         return await self._serial.run(self.of_link(link).serial, lambda: self._leave(link))
 
     @deferred

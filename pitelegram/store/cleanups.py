@@ -16,6 +16,11 @@ _ITEM = (
     "SELECT operation_id, binding_key, chat_id, thread_id, inactive_since_ms, state FROM cleanups"
 )
 
+_ADD = (
+    "INSERT OR REPLACE INTO cleanups (operation_id, binding_key, chat_id, thread_id,"
+    " inactive_since_ms, state, changed_ms) VALUES (?, ?, ?, ?, ?, 'reviewed', ?)"
+)
+
 _PROOF = """
 SELECT b.binding_key, b.chat_id, b.thread_id, b.inactive_since_ms FROM bindings AS b
 WHERE b.kind <> 'daemon' AND b.thread_id IS NOT NULL AND b.inactive_since_ms IS NOT NULL
@@ -71,13 +76,25 @@ class Cleanups:
             connection.execute(
                 "DELETE FROM cleanups WHERE state <> 'claimed' AND changed_ms < ?", (now - KEEP_MS,)
             )
-            connection.executemany(
-                "INSERT OR REPLACE INTO cleanups (operation_id, binding_key, chat_id, thread_id,"
-                " inactive_since_ms, state, changed_ms) VALUES (?, ?, ?, ?, ?, 'reviewed', ?)",
-                rows,
-            )
+            connection.executemany(_ADD, rows)
 
         return self._database.write("review Threads", work)
+
+    def add(self, item: Inactive) -> Deferred[None]:
+        """Store one that is to be claimed now; reviews stay as they are."""
+        row = (
+            item.operation_id,
+            item.binding_key,
+            item.chat_id,
+            item.thread_id,
+            item.inactive_since_ms,
+            self._database.now_ms(),
+        )
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_ADD, row)
+
+        return self._database.write("a Thread of one that quit", work)
 
     def reviewed(self, operation_id: str | None = None) -> list[Inactive]:
         """Return what the newest review (or the named one) found and nobody has touched yet."""

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import attrs
 from twisted.internet.defer import Deferred, DeferredLock
+from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from zope.interface import implementer
 
 from pitelegram.botapi.interfaces import IBotApi
-from pitelegram.errors import Refusal, Refused, TelegramError
-from pitelegram.kernel.deferring import deferred
+from pitelegram.errors import Fenced, Refusal, Refused, StoreError, TelegramError
+from pitelegram.kernel.deferring import deferred, sleep, spawn
 from pitelegram.panel.interfaces import ICleanup, Switches
 from pitelegram.store.cleanups import Cleanups, Inactive
 from pitelegram.store.interfaces import IBindings
 from pitelegram.targets import TelegramTarget
 from pitelegram.threads.observing import Observers
+
+AGAIN_SECONDS, AGAIN_TIMES = 2.0, 1800
+"""How often what became of a claim is stored again: for an hour; then the next leader does it."""
 
 Protects = Callable[[str], str | None]
 """Says why a binding's Thread must stay, None when no process of it lives or may come back."""
@@ -50,6 +54,7 @@ class Cleanup:
     now_ms: Callable[[], int]
     read_switches: Callable[[], Switches]
     write_switch: Callable[[str], Deferred[Switches]]
+    clock: IReactorTime
     _lock: DeferredLock = attrs.field(factory=DeferredLock, init=False)
     _log: Logger = attrs.field(factory=Logger, init=False)
 
@@ -76,6 +81,24 @@ class Cleanup:
     def flip(self, name: str) -> Deferred[Switches]:
         """See L{ICleanup.flip}."""
         return self.write_switch(name)
+
+    def quit(self, binding_key: str) -> Deferred[bool | None]:
+        """Delete the Thread of one binding, if nothing speaks against it.
+
+        The operator's review stays as it is.
+
+        @return: fires with whether it is gone; None while something needs it.
+        """
+        return self._lock.run(self._quit, binding_key)
+
+    @deferred
+    async def _quit(self, binding_key: str) -> bool | None:
+        found = [each for each in self.store.candidates() if each.binding_key == binding_key]
+        if not found or self.protects(binding_key) is not None:
+            return None
+        item = attrs.evolve(found[0], operation_id=f"quit-{self.fresh_id()}")
+        await self.store.add(item)
+        return await self._one(item)
 
     @deferred
     async def _review(self, age_ms: int) -> tuple[str, list[str]]:
@@ -124,14 +147,44 @@ class Cleanup:
             self.dismiss(item.binding_key)
             reason = await self._call(item)
         if reason is not None:
-            await self.store.blocked(item, reason)
-            self._give_back(item)
+            await self._settled(item, lambda: self._stays(item, reason))
             return False
+        await self._settled(item, lambda: self._is_gone(item))
+        return True
+
+    async def _settled(self, item: Inactive, settle: Callable[[], Awaitable[None]]) -> None:
+        """Note what became of a claim; while that cannot be stored, again and again beside the rest.
+
+        A claim that stayed would keep every registration of its binding waiting.
+        """
+        try:
+            await settle()
+        except Fenced:
+            raise
+        except StoreError as error:
+            self._log.error("a deletion was not noted: {reason}", reason=str(error))
+            spawn(self._log, "noting a deletion", self._keep_settling(settle))
+
+    async def _keep_settling(self, settle: Callable[[], Awaitable[None]]) -> None:
+        for _ in range(AGAIN_TIMES):
+            await sleep(self.clock, AGAIN_SECONDS)
+            try:
+                await settle()
+                return
+            except Fenced:
+                return
+            except StoreError:
+                continue
+
+    async def _stays(self, item: Inactive, reason: str) -> None:
+        await self.store.blocked(item, reason)
+        self._give_back(item)
+
+    async def _is_gone(self, item: Inactive) -> None:
         if await self.store.deleted(item):
             old = TelegramTarget(item.chat_id, item.thread_id)
             self.observers.tell(item.binding_key, None, old, "deleted")
             self.missing()
-        return True
 
     async def _call(self, item: Inactive) -> str | None:
         """Delete the Thread; None when it is gone, else why it may not be."""

@@ -150,6 +150,7 @@ class Lives(RuleBasedStateMachine):
             now_ms=self.database.now_ms,
             read_switches=lambda: Switches(on_quit=True, unattended=True),
             write_switch=lambda name: succeed(self.cleanup.read_switches()),
+            clock=self.clock,
         )
         self.attaching = Attaching(self.threads, self.bindings, Attachments(self.database))
         self.loss = ThreadLoss(self.api, self.bindings, self.threads)

@@ -13,6 +13,7 @@ from pitelegram.targets import TelegramTarget
 from pitelegram.testing.bus import a_registration
 from pitelegram.testing.followers import FakeLink
 from tests.routing.support import ALPHA, OWNER, RoutingCase
+from tests.worker.test_queue import Replaced
 
 
 class Watcher:
@@ -497,6 +498,24 @@ class LifeTests(RegistryCase):
         self.assertEqual(outcome, {"thread": "kept"})
         self.assertIsNone(self.registry.live(ALPHA))
         self.failureResultOf(self.registry.disconnect(link, "quit", True), errors.StaleGeneration)
+
+    def test_claimed_while_it_is_recorded(self) -> None:
+        """A Thread that was claimed before the process was on record is asked for anew."""
+        ensured: list[str] = []
+        real = self.threads.ensure
+        self.registry._threads = Replaced(
+            self.threads, ensure=lambda *named: ensured.append(named[0]) or real(*named)
+        )
+        claimed = iter([False, True, True, False])
+        self.registry._claimed = lambda key: next(claimed)
+        link = self.link()
+        answer = self.registry.register(link, a_registration(ownerId="worker:alpha"), False)
+        self.assertNoResult(answer)
+        self.assertEqual(len(ensured), 1)
+        self.assertIsNotNone(self.bindings.last_worker(ALPHA))
+        self.clock.advance(0.1)
+        self.successResultOf(answer)
+        self.assertEqual(ensured, [ALPHA, ALPHA])
 
     def test_failing_observer(self) -> None:
         """An observer with a bug does not keep the others from hearing."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
-from pitelegram.errors import CertainlyUnsent, Refusal, Refused, Uncertain
+from pitelegram.errors import CertainlyUnsent, Refusal, Refused, StoreFull, Uncertain
 from pitelegram.panel.interfaces import ICleanup, Switches
 from pitelegram.store.bindings import Bindings
 from pitelegram.store.cleanups import Cleanups
@@ -24,6 +24,7 @@ from pitelegram.testing.stores import leader_database
 from pitelegram.threads.cleanup import Cleanup
 from pitelegram.threads.janitor import AGE_MS, PERIOD, Janitor
 from pitelegram.threads.observing import Observers
+from tests.worker.test_queue import Replaced
 
 CHAT = 100
 HOUR = 3600
@@ -61,6 +62,7 @@ class CleanupCase(SynchronousTestCase):
             now_ms=self.database.now_ms,
             read_switches=lambda: self.now,
             write_switch=lambda name: succeed(self.now),
+            clock=self.clock,
         )
         for number, letter in enumerate("ABCDE", 11):
             self.bind(letter, number)
@@ -309,6 +311,35 @@ class DeleteTests(CleanupCase):
         self.assertEqual(self.review()[1], [])
         self.assertEqual(self.successResultOf(self.store.interrupted()), 1)
         self.assertEqual(self.review()[1], ["A"])
+
+    def test_full_disk_in_between(self) -> None:
+        """A deletion that could not be noted is noted as soon as there is room, and told then."""
+        self.gone("A")
+        operation, _ = self.review()
+        full = [StoreFull("full"), StoreFull("full")]
+        real = self.store.deleted
+        self.cleanup.store = Replaced(
+            self.store, deleted=lambda item: fail(full.pop()) if full else real(item)
+        )
+        self.assertEqual(self.delete(operation), (1, 0))
+        self.assertTrue(self.store.is_claimed("spec-A"))
+        self.clock.advance(2)
+        self.clock.advance(2)
+        self.assertFalse(self.store.is_claimed("spec-A"))
+        self.assertEqual((self.target("A"), self.deleted(), len(self.told)), (None, [11], 1))
+
+    def test_one_that_quit(self) -> None:
+        """Its Thread alone goes, and the operator's review stays good."""
+        self.gone("AB")
+        operation, _ = self.review()
+        self.alive.add("spec-B")
+        self.assertIsNone(self.successResultOf(self.cleanup.quit("spec-B")))
+        self.assertIsNone(self.successResultOf(self.cleanup.quit("spec-C")))
+        self.alive.clear()
+        self.assertIs(self.successResultOf(self.cleanup.quit("spec-B")), True)
+        self.assertEqual(self.deleted(), [12])
+        self.assertEqual(self.delete(operation), (1, 1))
+        self.assertEqual(self.deleted(), [12, 11])
 
     def test_newer_leader(self) -> None:
         """A leader that was replaced claims and deletes nothing."""
