@@ -11,6 +11,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pitelegram.bridge import labels
+from pitelegram.bridge.failures import Repeats
 from pitelegram.errors import PiGone, PiRefused
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.pi.interfaces import IPiHost
@@ -36,6 +37,7 @@ class Hands:
     @param mark: returns C{(file, size, entry)} of the current session file.
     @param mint: returns a new random id.
     @param free: called when something may have become possible.
+    @param pushes: whether runs that nobody here asked for are shown.
     @ivar book: the open run and the prompts that were handed.
     @ivar last_refusal: why Pi takes no prompt, None once it took one.
     """
@@ -53,6 +55,7 @@ class Hands:
         mint: Callable[[], str],
         pictures: Pictures,
         free: Callable[[], None],
+        pushes: Callable[[], bool] = lambda: True,
     ) -> None:
         self._inbox = inbox
         self._host = host
@@ -61,6 +64,8 @@ class Hands:
         self._mint = mint
         self._pictures = pictures
         self._free = free
+        self._pushes = pushes
+        self._failures = Repeats()
         self._patience = Patience(clock, random, self.resume)
         self._machine = hand_over()
         self._in_hand: set[int] = set()
@@ -108,6 +113,10 @@ class Hands:
         """Whether something should be going on in Pi and nothing is."""
         waiting = self.state == RUNNING or (self.book.unseen() and self.state != GONE)
         return bool(waiting) and not self.busy() and not self._in_hand
+
+    def shown(self) -> bool:
+        """Whether what Pi does now is to be shown: somebody here asked, or what nobody asked for is."""
+        return bool(self.book.open) or self._pushes()
 
     def _streaming(self) -> bool:
         return bool((self._host.state or {}).get("isStreaming"))
@@ -241,7 +250,11 @@ class Hands:
 
     def assistant_message(self, message: dict[str, Any]) -> None:
         """The model finished a message."""
-        self.book.assistant_message(message, self._mint())
+        run, comments = self.book.assistant_message(message, self._mint())
+        for text in comments if self.shown() else ():
+            run.comments += 1
+            comment = self._settler.comment(run.run_id, run.comments, text)
+            spawn(self._log, "storing a comment", comment)
 
     def settled(self, aborted: bool) -> None:
         """Pi is done: store the answer with the rows that were part of the run."""
@@ -252,8 +265,9 @@ class Hands:
             # An extension rewrote a prompt of ours: it is the one that Pi took under other words.
             done = late[: run.strangers]
             self.book.take(done)
-        if run is not None and (done or not run.turn.empty):
-            self._store(run.run_id, done, run.turn.answer(aborted))
+        if run is not None and (done or (not run.turn.empty and self._pushes())):
+            answer = self._failures.told(run.turn.failure, run.turn.answer(aborted))
+            self._store(run.run_id, done, answer)
         elif not self._storing and self.state == STORING:
             self._stored()
 

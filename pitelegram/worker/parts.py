@@ -17,6 +17,7 @@ from pitelegram.ids import ProcessBirth, managed_binding
 from pitelegram.pi.interfaces import IPiHost
 from pitelegram.pi.sessions import mark
 from pitelegram.store.worker_interfaces import IInbox, IOutgoing
+from pitelegram.worker.activity import Activity
 from pitelegram.worker.bestcalls import BestEffort
 from pitelegram.worker.brake import Brake
 from pitelegram.worker.buttons import Buttons
@@ -27,6 +28,7 @@ from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.editing import Editing
 from pitelegram.worker.files import Files
 from pitelegram.worker.follower import Follower
+from pitelegram.worker.frames import Frames
 from pitelegram.worker.gathering import Gatherer
 from pitelegram.worker.halting import Halting
 from pitelegram.worker.intake import Intake
@@ -131,7 +133,9 @@ class WorkerParts:
             ready=lambda row: self.gatherer.ready(row),
             unfinished=lambda: self.gatherer.unfinished(),
             unfinished_view=lambda: self.gatherer.view(),
+            pushes=lambda: bool(self.preferences.get("proactivePush")),
         )
+        self._wire_activity(clock, inbox)
         self.handlers = handlers(lambda: self.preferences.get("inboundHandlers"))
         self._wire_inward(clock, random, inbox)
         self._wire_previews(clock, random, inbox)
@@ -156,8 +160,20 @@ class WorkerParts:
         link = self.registration.current_link
         self.calls = BestEffort(link)
         self.preferences = Preferences(inbox, link)
-        self.submitter = Submitter(clock, random, inbox, link)
+        self.submitter = Submitter(clock, random, inbox, link, lambda: self.activity.before_final())
         self.settler = Settler(clock, random, inbox, self.submitter.kick)
+
+    def _wire_activity(self, clock: IReactorTime, inbox: IInbox) -> None:
+        """What is shown beside answers; it hears of Pi's events before those who settle runs."""
+        registration = self.registration
+        self.frames = Frames(clock, inbox, registration.current_link, lambda: registration.target)
+        self.activity = Activity(
+            self.host,
+            self.frames,
+            lambda: str(self.preferences.get("activity")),
+            self.queue.hands.shown,
+        )
+        self.host.subscribe(self.activity)
 
     def _wire_inward(self, clock: IReactorTime, random: Random, inbox: IInbox) -> None:
         """What makes prompts of messages."""

@@ -57,6 +57,7 @@ class Queue:
     @param ready: whether a row's prompt is complete (L{IGatherer.ready}).
     @param unfinished: how many prompts are still being made, beside the held ones.
     @param unfinished_view: these, as they are shown.
+    @param pushes: see L{Hands}.
     @ivar hands: what is being given, runs and is stored.
     @ivar held: how many prompts waited when the queue was last looked at.
     """
@@ -78,6 +79,7 @@ class Queue:
         ready: Callable[[InboxRow], bool] = _always,
         unfinished: Callable[[], int] = _none_unfinished,
         unfinished_view: Callable[[], list[InboxRow]] = _no_rows,
+        pushes: Callable[[], bool] = lambda: True,
     ) -> None:
         self._inbox = inbox
         self._host = host
@@ -98,6 +100,7 @@ class Queue:
             mint,
             pictures or Pictures(),
             self.kick,
+            pushes,
         )
         self.held = 0
 

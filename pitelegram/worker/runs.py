@@ -33,11 +33,13 @@ class Run:
 
     @ivar run_id: names its answer when no prompt of ours is part of it.
     @ivar strangers: messages of the user that match no prompt of ours.
+    @ivar comments: how many were said before the answer.
     """
 
     run_id: str
     turn: Turn = attrs.field(factory=Turn)
     strangers: int = 0
+    comments: int = 0
 
 
 def answer_key(handed: Sequence[tuple[str, str]]) -> str:
@@ -76,9 +78,10 @@ class RunBook:
                 return
         run.strangers += 1
 
-    def assistant_message(self, message: dict[str, Any], run_id: str) -> None:
-        """Pi finished a message of the model."""
-        self.begin(run_id).turn.assistant(message)
+    def assistant_message(self, message: dict[str, Any], run_id: str) -> tuple[Run, list[str]]:
+        """Pi finished a message of the model; returns what is said before the answer, see L{Turn}."""
+        run = self.begin(run_id)
+        return run, run.turn.assistant(message)
 
     def close(self) -> tuple[Run | None, list[Handed]]:
         """Pi settled: return the run and its prompts; the others stay open."""

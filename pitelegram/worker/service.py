@@ -91,6 +91,7 @@ class WorkerService(Service):
             if self._ending:
                 return
             parts.gatherer.begin()
+            parts.frames.recover()
             parts.submitter.startService()
             parts.watch.startService()
             self._bus.startService()
@@ -236,6 +237,7 @@ class WorkerService(Service):
         parts.previews.stop()
         parts.dialogs.stop()
         parts.gatherer.stop()
+        parts.frames.stop()
         parts.queue.close()
         if self._retention is not None and self._retention.active():
             self._retention.cancel()

@@ -13,6 +13,7 @@ from twisted.logger import Logger
 
 from pitelegram.bridge import labels
 from pitelegram.bridge.answer import button_call, deliveries, notice, text_calls
+from pitelegram.bridge.comments import read
 from pitelegram.errors import StoreError
 from pitelegram.kernel.backoff import Backoff
 from pitelegram.kernel.deferring import deferred, sleep, spawn
@@ -72,6 +73,19 @@ class Settler:
     def commit(self, seqs: Sequence[int], answers: Sequence[dict[str, Any]]) -> Deferred[None]:
         """Settle rows together with these deliveries."""
         return self._insist(lambda: self._inbox.settle(seqs, answers))
+
+    def comment(self, run_id: str, number: int, text: str) -> Deferred[None]:
+        """Have something said before the answer, silently; a known run and number is said once."""
+        calls = text_calls(read(text).markdown)
+        for call in calls:
+            call["params"]["disable_notification"] = True
+        answers = deliveries(f"comment-{run_id}-{number}", "notice", calls, self.now_ms())
+        return self._insist(lambda: self._add(answers))
+
+    @deferred
+    async def _add(self, answers: Sequence[dict[str, Any]]) -> None:
+        for answer in answers:
+            await self._inbox.add_answer(answer["delivery_id"], answer["kind"], answer["delivery"])
 
     def unhand(self, seq: int) -> Deferred[None]:
         """Hold a row again that Pi did not take."""

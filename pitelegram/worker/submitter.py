@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from twisted.application.service import Service
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
@@ -30,6 +30,7 @@ class Submitter(Service):
     repeat.  One that the leader will never take is dropped with an error in the log and a notice.
 
     @param link: returns the registered link, None while there is none.
+    @param before_final: fires when an answer may be submitted: what belongs before it is shown.
     """
 
     _log = Logger()
@@ -40,10 +41,12 @@ class Submitter(Service):
         random: Random,
         inbox: IInbox,
         link: Callable[[], ILeaderLink | None],
+        before_final: Callable[[], Deferred[None]] = lambda: succeed(None),
     ) -> None:
         self._clock = clock
         self._inbox = inbox
         self._link = link
+        self._before_final = before_final
         self._backoff = Backoff(0.5, 60.0, random)
         self._running: Deferred[None] | None = None
         self._nap: Deferred[None] | None = None
@@ -95,6 +98,8 @@ class Submitter(Service):
 
     async def _until_receipted(self, answer: dict[str, Any]) -> bool:
         """Submit one; False when there is no link, or the end has come."""
+        if answer["kind"] == "final":
+            await self._before_final()
         while self.running and (link := self._link()) is not None:
             if await self._submit(link, answer):
                 return True

@@ -7,7 +7,8 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.bridge.comments import read
-from pitelegram.bridge.turn import ABORTED, CUT_SHORT, NO_TEXT, Turn
+from pitelegram.bridge.failures import failure_text
+from pitelegram.bridge.turn import ABORTED, CUT_SHORT, DONE, NO_TEXT, Turn
 
 
 def _said(text: str, reason: str = "stop", **more: Any) -> dict[str, Any]:
@@ -39,15 +40,68 @@ class Turns(SynchronousTestCase):
         """The text so far, then that it was aborted."""
         self.assertEqual(self._answer(_said("half", "aborted")), f"half\n\n{ABORTED}")
 
-    def test_abort_in_a_tool_keeps_what_was_said(self) -> None:
-        """The empty message that closes such a run does not wipe the text before it."""
+    def test_what_comes_before_the_answer(self) -> None:
+        """Words before a tool, and an answer behind which the model goes on by itself, come once."""
+        turn = Turn()
+        turn.user()
+        self.assertEqual(turn.assistant(_said("let me see", "toolUse")), ["let me see"])
+        self.assertEqual(turn.assistant(_said("", "toolUse")), [])
+        self.assertEqual(turn.assistant(_said("half", "length")), [])
+        self.assertEqual(turn.assistant(_said("and more", "toolUse")), ["half", "and more"])
+        self.assertEqual(turn.assistant(_said("one", "stop")), [])
+        self.assertEqual(turn.assistant(_said("two", "stop")), ["one"])
+        self.assertEqual(turn.answer(), "two")
+
+    def test_failed_words_are_no_comment(self) -> None:
+        """What a failed attempt had said is said again by the next one."""
+        turn = Turn()
+        turn.assistant(_said("half of it", "error", errorMessage="terminated"))
+        self.assertEqual(turn.assistant(_said("all of it")), [])
+        self.assertEqual(turn.answer(), "all of it")
+
+    def test_abort_in_a_tool(self) -> None:
+        """What was said before the tool stands there already; the answer is that it was aborted."""
         answer = self._answer(_said("looking", "toolUse"), _said("", "aborted"))
-        self.assertEqual(answer, f"looking\n\n{ABORTED}")
+        self.assertEqual(answer, ABORTED)
+
+    def test_nothing_after_comments(self) -> None:
+        """Where all was said before, the answer says that it is done."""
+        self.assertEqual(self._answer(_said("All is well", "toolUse"), _said("")), DONE)
 
     def test_error_is_told(self) -> None:
         """A provider's failure is the answer."""
         answer = self._answer(_said("", "error", errorMessage="500: boom"))
-        self.assertEqual(answer, "⚠️ 500: boom")
+        self.assertEqual(answer, failure_text("500: boom"))
+        self.assertIn("500: boom", answer)
+
+    def test_prompts_that_fail_the_same_way(self) -> None:
+        """Equal failures of one run are told once, equal answers each time."""
+        error = _said("", "error", errorMessage="429: slow down")
+        self.assertEqual(self._answer(error, None, error), failure_text("429: slow down"))
+        self.assertEqual(self._answer(_said("ok"), None, _said("ok")), "ok\n\nok")
+
+    def test_failure(self) -> None:
+        """An answer that is nothing but a failure is known as one."""
+        turn = Turn()
+        turn.assistant(_said("", "error", errorMessage="boom"))
+        self.assertEqual(turn.failure, failure_text("boom"))
+        turn.user()
+        turn.assistant(_said("fine"))
+        self.assertIsNone(turn.failure)
+        turn = Turn()
+        turn.assistant(_said("half", "error", errorMessage="boom"))
+        self.assertIsNone(turn.failure)
+
+    def test_spent(self) -> None:
+        """All messages of a run are counted, failed ones too; nonsense is not."""
+        turn = Turn()
+        usage = {"input": 1000, "cacheRead": 200, "output": 30, "cost": {"total": 0.02}}
+        turn.assistant(_said("", "toolUse", usage=usage))
+        turn.assistant(_said("x", "error", usage=usage))
+        turn.assistant(_said("x", usage={"input": "many", "output": -1, "cost": {"total": "x"}}))
+        turn.assistant(_said("x", usage=[1]))
+        self.assertEqual(turn.spent.words(), "2.4k in · 60 out · $0.040")
+        self.assertIsNone(Turn().spent.words())
 
     def test_retried_error_is_not_told(self) -> None:
         """An error that another attempt made good is no part of the answer."""

@@ -62,6 +62,7 @@ class Grid(RealPiCase):
         self.messages = 0
         self.rig.start(self.make_host(directory=self.rig.project))
         await self.rig.started
+        self.rig.parts.preferences.take({"activity": "quiet"})  # only what answers orders counts
 
     def configure(self) -> None:
         """Write Pi's settings."""

@@ -237,7 +237,9 @@ class Queueing(RigCase):
         rig.host._assistant = real
         rig.message("two", 2)
         rig.run()
-        self.assertEqual(rig.link.texts, ["⚠️ no credit", "You said: two"])
+        first, second = rig.link.texts
+        self.assertIn("no credit", first)
+        self.assertEqual(second, "You said: two")
 
     def test_queue_without_a_leader(self) -> None:
         """What waits is counted and shown though nobody receives updates now."""

@@ -1,0 +1,1 @@
+What Pi does is shown while it works, silently and within a chat's rates: the tools it uses with their arguments, what they gave folded, and what it thinks; how much of it is the setting `assistant.activity`. Secrets are taken out, and a message that a dead worker left says that it was interrupted.

@@ -1,0 +1,1 @@
+A failure of the model's provider is told in words with what can be done about it, a retry in one line that changes and goes, a compaction that Pi begins by itself with its outcome; the same failure again is one line.
