@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from pitelegram.bridge.buttons import keyboard
+from pitelegram.bridge.comments import read
 from pitelegram.bridge.cutting import pieces
+from pitelegram.store.rows import ButtonRow
 
 MAX_CALLS = 64
 """Most calls of one delivery (wire contract)."""
@@ -17,6 +20,26 @@ _NOT_IN_AN_ID = re.compile(r"[^A-Za-z0-9._-]")
 def text_calls(text: str) -> list[dict[str, Any]]:
     """Return the C{sendMessage} calls that show C{text}, whole and in order."""
     return [_send(piece) for piece in pieces(text)]
+
+
+def answer_calls(
+    text: str, mint: Callable[[], str]
+) -> tuple[list[dict[str, Any]], list[ButtonRow]]:
+    """Return the calls that show what Pi said, and its buttons, which stand below the last of them.
+
+    What is only to be spoken is shown.  Where there is nothing to show there are no calls.
+
+    @param text: with its hidden comments.
+    @param mint: as for L{keyboard}.
+    """
+    answer = read(text)
+    spoken = "\n\n".join(speech.text for speech in answer.speeches)
+    calls = text_calls(answer.markdown) or text_calls(spoken)
+    if not answer.buttons:
+        return calls, []
+    markup, buttons = keyboard(answer.buttons, mint)
+    calls[-1]["params"]["reply_markup"] = markup
+    return calls, buttons
 
 
 def button_call(text: str, label: str, data: str) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
 
 from pitelegram.bridge.buttons import (
     ALREADY,
@@ -21,17 +20,6 @@ from pitelegram.store.rows import ButtonRow, InboxRow
 from pitelegram.store.worker_interfaces import IOutgoing
 from pitelegram.worker.bestcalls import BestEffort
 from pitelegram.worker.queue import Queue
-
-
-def minting(random: Random, outgoing: IOutgoing) -> Callable[[], str]:
-    """Return what makes keys that no button in the store has."""
-
-    def mint() -> str:
-        while outgoing.button(key := f"{random.getrandbits(32):08x}") is not None:
-            pass
-        return key
-
-    return mint
 
 
 class Buttons:

@@ -161,7 +161,7 @@ class WorkerParts:
         self.calls = BestEffort(link)
         self.preferences = Preferences(inbox, link)
         self.submitter = Submitter(clock, random, inbox, link, lambda: self.activity.before_final())
-        self.settler = Settler(clock, random, inbox, self.submitter.kick)
+        self.settler = Settler(clock, random, inbox, self.outgoing, self.submitter.kick)
 
     def _wire_activity(self, clock: IReactorTime, inbox: IInbox) -> None:
         """What is shown beside answers; it hears of Pi's events before those who settle runs."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from twisted.logger import Logger
 
 from pitelegram.bridge import labels
+from pitelegram.bridge.comments import finished
 from pitelegram.bridge.turn import NO_TEXT
 from pitelegram.kernel.deferring import deferred
 from pitelegram.pi.sessions import Finished, NeverRan, Outcome, SessionMark, Unknown, outcomes
@@ -72,6 +73,7 @@ async def _deliver(settler: Settler, done: Sequence[tuple[InboxRow, Finished]]) 
     texts: dict[str, str] = {}
     for _, found in done:
         texts.setdefault(found.entry, found.text)
-    text = "\n\n".join(text.strip("\n") for text in texts.values() if text.strip()) or NO_TEXT
+    said = [text.strip("\n") for text in texts.values() if text.strip()]
+    text = "\n\n".join([*map(finished, said[:-1]), *said[-1:]]) or NO_TEXT
     key = answer_key([(row.rpc_id or "", row.run_id or "") for row, _ in done])
-    await settler.finish([row.seq for row, _ in done], f"final-{key}", "final", text)
+    await settler.finish([row.seq for row, _ in done], f"final-{key}", text)

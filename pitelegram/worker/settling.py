@@ -12,13 +12,14 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pitelegram.bridge import labels
-from pitelegram.bridge.answer import button_call, deliveries, notice, text_calls
-from pitelegram.bridge.comments import read
+from pitelegram.bridge.answer import answer_calls, button_call, deliveries, notice, text_calls
+from pitelegram.bridge.turn import NO_TEXT
 from pitelegram.errors import StoreError
 from pitelegram.kernel.backoff import Backoff
 from pitelegram.kernel.deferring import deferred, sleep, spawn
 from pitelegram.store.rows import InboxRow
-from pitelegram.store.worker_interfaces import IInbox
+from pitelegram.store.worker_interfaces import IInbox, IOutgoing
+from pitelegram.worker.minting import minting
 from pitelegram.worker.runs import Handed, answer_key
 
 
@@ -48,11 +49,18 @@ class Settler:
     _log = Logger()
 
     def __init__(
-        self, clock: IReactorTime, random: Random, inbox: IInbox, stored: Callable[[], None]
+        self,
+        clock: IReactorTime,
+        random: Random,
+        inbox: IInbox,
+        outgoing: IOutgoing,
+        stored: Callable[[], None],
     ) -> None:
         self._clock = clock
         self._random = random
         self._inbox = inbox
+        self._outgoing = outgoing
+        self._mint = minting(random, outgoing)
         self._stored = stored
         self.busy = 0
 
@@ -64,11 +72,21 @@ class Settler:
         """Settle the rows of a run with its answer; fires after the commit."""
         ordered = sorted(done, key=lambda handed: handed.row.seq)
         key = answer_key([(each.rpc_id, each.run_id) for each in ordered]) if ordered else run_id
-        return self.finish([each.row.seq for each in ordered], f"final-{key}", "final", text)
+        return self.finish([each.row.seq for each in ordered], f"final-{key}", text)
 
-    def finish(self, seqs: Sequence[int], delivery_id: str, kind: str, text: str) -> Deferred[None]:
-        """Settle rows with one text as their answer."""
-        return self.commit(seqs, deliveries(delivery_id, kind, text_calls(text), self.now_ms()))
+    def finish(self, seqs: Sequence[int], delivery_id: str, text: str) -> Deferred[None]:
+        """Settle rows with what Pi said as their answer."""
+        return self._insist(lambda: self._answer(seqs, delivery_id, text))
+
+    @deferred
+    async def _answer(self, seqs: Sequence[int], delivery_id: str, text: str) -> None:
+        """Buttons first: nobody may press what is not known.  Stored alone they do no harm."""
+        calls, buttons = answer_calls(text, self._mint)
+        if buttons:
+            await self._outgoing.add_buttons(buttons)
+        calls = calls or text_calls(NO_TEXT)
+        answers = deliveries(delivery_id, "final", calls, self.now_ms())
+        await self._inbox.settle(seqs, answers)
 
     def commit(self, seqs: Sequence[int], answers: Sequence[dict[str, Any]]) -> Deferred[None]:
         """Settle rows together with these deliveries."""
@@ -76,15 +94,16 @@ class Settler:
 
     def comment(self, run_id: str, number: int, text: str) -> Deferred[None]:
         """Have something said before the answer, silently; a known run and number is said once."""
-        calls = text_calls(read(text).markdown)
-        for call in calls:
-            call["params"]["disable_notification"] = True
-        answers = deliveries(f"comment-{run_id}-{number}", "notice", calls, self.now_ms())
-        return self._insist(lambda: self._add(answers))
+        return self._insist(lambda: self._comment(f"comment-{run_id}-{number}", text))
 
     @deferred
-    async def _add(self, answers: Sequence[dict[str, Any]]) -> None:
-        for answer in answers:
+    async def _comment(self, delivery_id: str, text: str) -> None:
+        calls, buttons = answer_calls(text, self._mint)
+        for call in calls:
+            call["params"]["disable_notification"] = True
+        if buttons:
+            await self._outgoing.add_buttons(buttons)
+        for answer in deliveries(delivery_id, "notice", calls, self.now_ms()):
             await self._inbox.add_answer(answer["delivery_id"], answer["kind"], answer["delivery"])
 
     def unhand(self, seq: int) -> Deferred[None]:

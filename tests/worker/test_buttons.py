@@ -7,17 +7,19 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.bridge.buttons import keyboard
+from pitelegram.bridge.comments import HEADING
 from pitelegram.bridge.outgoing import Button
+from pitelegram.bridge.turn import NO_TEXT
 from pitelegram.errors import LinkLost, PiRefused, StoreFull
 from pitelegram.store.database import Database
 from pitelegram.store.inbox import Inbox
 from pitelegram.store.outgoing import BUTTONS_KEPT_MS, Outgoing
 from pitelegram.testing.worker import WorkerRig
-from pitelegram.worker.buttons import minting
+from pitelegram.worker.minting import minting
 from tests.worker.test_crashes import WritingPi
 from tests.worker.test_queue import Replaced, RigCase
 
@@ -181,6 +183,98 @@ class Presses(RigCase):
         rig.clock.advance(3600)
         found = rig.database.read("SELECT count(*) FROM buttons")
         self.assertEqual(found[0][0], 0)
+
+
+SAYING = r"[[say 'Shall I?\n\n<!-- telegram_buttons [[{Yes|please go on}{No}]{More}] -->']]"
+
+
+def keyboards(delivery: dict[str, Any]) -> list[Any]:
+    """The keyboard of each call of a delivery."""
+    return [call["params"].get("reply_markup") for call in delivery["calls"]]
+
+
+class Answers(RigCase):
+    """What Pi says, with its comments."""
+
+    def test_buttons_of_an_answer(self) -> None:
+        """They stand below it, are known when it is sent, and do what they say."""
+        rig = self.started()
+        rig.message(SAYING)
+        ((_, delivery),) = rig.link.submitted
+        self.assertEqual(rig.link.texts, ["Shall I?"])
+        rows = keyboards(delivery)[0]["inline_keyboard"]
+        self.assertEqual([[b["text"] for b in row] for row in rows], [["Yes", "No"], ["More"]])
+        for row in rows:
+            for button in row:
+                rig.press(button["callback_data"])
+        self.assertEqual(rig.prompts()[1:], ["please go on", "No", "More"])
+
+    def test_last_message(self) -> None:
+        """Of a long answer the last message has them."""
+        rig = self.started()
+        rig.message("[[long 9000]] [[say '\\n<!-- telegram_button: A -->']]")
+        ((_, delivery),) = rig.link.submitted
+        found = keyboards(delivery)
+        self.assertGreater(len(found), 2)
+        self.assertEqual(
+            [markup is not None for markup in found], [False] * (len(found) - 1) + [True]
+        )
+
+    def test_only_comments(self) -> None:
+        """There is always something to see."""
+        rig = self.started()
+        for comment in ("telegram_button: A", "telegram_voice: Hello", "telegram_button {", "note"):
+            rig.message(f"[[say '<!-- {comment} -->']]")
+        self.assertEqual(rig.link.texts, [HEADING, "Hello", NO_TEXT, NO_TEXT])
+
+    def test_store_that_is_full(self) -> None:
+        """Buttons that were stored without their answer are in nobody's way."""
+        rig = self.started()
+        refusals = [StoreFull("no space")] * 2
+        real = rig.inbox.settle
+
+        def settle(*arguments: Any) -> Any:
+            return fail(refusals.pop()) if refusals else real(*arguments)
+
+        rig.parts.settler._inbox = Replaced(rig.inbox, settle=settle)
+        rig.message(SAYING)
+        rig.run(10)
+        ((_, delivery),) = rig.link.submitted
+        rig.press(keyboards(delivery)[0]["inline_keyboard"][0][0]["callback_data"])
+        self.assertEqual(rig.prompts()[1:], ["please go on"])
+
+    def test_killed(self) -> None:
+        """At whatever write: the answer is there once, and its buttons are known."""
+        for writes in range(7):
+            for after in (False, True):
+                self.life(writes, after)
+
+    def life(self, writes: int, after: bool) -> None:
+        """Die at that write; then see the answer, and press."""
+        rig = WorkerRig(Path(self.mktemp()).resolve())
+        self.addCleanup(rig.database.close)
+        dying: Any = DyingDatabase(rig.database)
+        rig.inbox, rig.outgoing = Inbox(dying), Outgoing(dying)
+        file = rig.base / "session.jsonl"
+        pi = WritingPi(rig.clock, file)
+        rig.start(pi)
+        rig.run(1)
+        dying.left, dying.after = writes, after
+        rig.message(SAYING)
+        rig.run(1)
+        received, said = rig.receipt.called, list(rig.link.submitted)
+        pi.stopped = True
+        rig.crash()
+        rig.inbox, rig.outgoing = Inbox(rig.database), Outgoing(rig.database)
+        rig.start(WritingPi(rig.clock, file))
+        if not received:
+            body = {"message_id": 1, "chat": {"id": 100}, "text": SAYING}
+            rig.forward("message", body, 1)
+        rig.run(1)
+        found = {name: delivery for name, delivery in [*said, *rig.link.submitted]}
+        ((_, delivery),) = found.items()
+        rig.press(keyboards(delivery)[0]["inline_keyboard"][0][0]["callback_data"])
+        self.assertEqual(rig.prompts()[-1], "please go on", dying.names)
 
 
 class Minting(RigCase):
