@@ -227,6 +227,17 @@ class Answers(RigCase):
             rig.message(f"[[say '<!-- {comment} -->']]")
         self.assertEqual(rig.link.texts, [HEADING, "Hello", NO_TEXT, NO_TEXT])
 
+    def test_before_the_answer(self) -> None:
+        """What Pi says before its answer, or by itself, has its buttons, too; comments alone are not said."""
+        rig = self.started()
+        rig.parts.settler.comment("run", 1, "On it.\n<!-- telegram_button: Faster -->")
+        rig.parts.settler.comment("run", 2, "<!-- telegram_button {} -->")
+        rig.run()
+        ((_, delivery),) = rig.link.submitted
+        self.assertEqual(rig.link.texts, ["On it."])
+        rig.press(keyboards(delivery)[0]["inline_keyboard"][0][0]["callback_data"])
+        self.assertEqual(rig.prompts(), ["Faster"])
+
     def test_store_that_is_full(self) -> None:
         """Buttons that were stored without their answer are in nobody's way."""
         rig = self.started()
