@@ -15,7 +15,7 @@ from zope.interface import implementer
 
 from pitelegram.botapi.bodies import MultipartBody, json_body
 from pitelegram.botapi.classify import BodyTooBig, read_answer, transport_error
-from pitelegram.botapi.exchange import Answer, Body, Collector, ExchangeFailed, Lane
+from pitelegram.botapi.exchange import Answer, Body, Collector, ExchangeFailed, Lane, Ready
 from pitelegram.botapi.files import (
     LOCAL_LIMIT,
     PUBLIC_LIMIT,
@@ -86,9 +86,10 @@ class BotApi:
         params: dict[str, Any],
         files: Sequence[Upload] = (),
         timeout: float | None = None,
+        ready: Ready | None = None,
     ) -> Deferred[Any]:
         """Call a method once; see L{IBotApi.call}."""
-        return self._track(self._call(method, params, files, timeout))
+        return self._track(self._call(method, params, files, timeout, ready))
 
     def download(self, file_id: str, destination: Path, limit: int) -> Deferred[int]:
         """Stream a file to C{destination}; see L{IBotApi.download}.
@@ -124,15 +125,16 @@ class BotApi:
         params: dict[str, Any],
         files: Sequence[Upload],
         timeout: float | None,
+        ready: Ready | None = None,
     ) -> Any:
         params = {name: value for name, value in params.items() if value is not None}
         deadline = deadline_for(method, params, files) if timeout is None else timeout
         until = self._reactor.seconds() + deadline
         self._admit(method)
-        outcome = await self._exchange(method, params, files, deadline, fresh=False)
+        outcome = await self._exchange(method, params, files, deadline, ready)
         if isinstance(outcome, ExchangeFailed) and outcome.stale and method in REPEATABLE:
             left = max(0.1, until - self._reactor.seconds())
-            outcome = await self._exchange(method, params, files, left, fresh=True)
+            outcome = await self._exchange(method, params, files, left, ready, fresh=True)
         if isinstance(outcome, ExchangeFailed):
             raise transport_error(method, outcome.cause, outcome.written)
         return self._read(method, outcome)
@@ -149,13 +151,15 @@ class BotApi:
         params: dict[str, Any],
         files: Sequence[Upload],
         deadline: float,
-        fresh: bool,
+        ready: Ready | None,
+        fresh: bool = False,
     ) -> Answer | ExchangeFailed:
         lane = self._polling if method == "getUpdates" else self._sending
         body = self._body(method, params, files)
         url = f"{self._root}/bot{quote(self._token, safe=':')}/{method}"
         try:
-            return await lane.exchange("POST", url, body, deadline, Collector(BODY_LIMIT), fresh)
+            collector = Collector(BODY_LIMIT)
+            return await lane.exchange("POST", url, body, deadline, collector, fresh, ready)
         except ExchangeFailed as failed:
             return failed
         finally:

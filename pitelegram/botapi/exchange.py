@@ -35,6 +35,9 @@ class Answer:
     body: bytes
 
 
+Ready = Callable[[], "Deferred[None]"]
+
+
 class ExchangeFailed(Exception):
     """There was no complete answer.
 
@@ -86,16 +89,18 @@ class Lane:
         deadline: float,
         collector: Collector,
         fresh: bool = False,
+        ready: Ready | None = None,
     ) -> Answer:
         """Send a request and read the whole answer within C{deadline} seconds.
 
         @param fresh: use no kept-alive connection.
+        @param ready: waited for when there is a connection, before anything is written.
         @raise ExchangeFailed: if there is no complete answer.
         @raise CancelledError: if the caller cancelled.
         """
         if fresh:
             self.renew()
-        attempt = _Attempt(self._pool, self._connections, self._doomed)
+        attempt = _Attempt(self._pool, self._connections, self._doomed, ready)
         talking = Deferred.fromCoroutine(self._talk(attempt, verb, url, body, collector))
         timer = self._clock.callLater(deadline, attempt.expire, talking)
         problem: BaseException
@@ -165,17 +170,24 @@ class _Attempt:
 
     persistent = True
 
-    def __init__(self, pool: HTTPConnectionPool, known: WeakSet[Any], doomed: WeakSet[Any]) -> None:
+    def __init__(
+        self,
+        pool: HTTPConnectionPool,
+        known: WeakSet[Any],
+        doomed: WeakSet[Any],
+        ready: Ready | None,
+    ) -> None:
         self._pool = pool
         self._known = known
         self._doomed = doomed
+        self._ready = ready
         self._connection: Any = None
         self.reused = False
         self.answered = False
         self.expired = False
 
     def getConnection(self, key: Any, endpoint: Any) -> Deferred[Any]:
-        """Take one from the pool that is not about to end."""
+        """Take one from the pool that is not about to end, and say so to who waits for that."""
 
         def took(connection: Any) -> Any:
             if connection in self._doomed:
@@ -183,7 +195,15 @@ class _Attempt:
             self._connection = connection
             self.reused = connection in self._known
             self._known.add(connection)
-            return connection
+            if self._ready is None:
+                return connection
+            return self._ready().addCallbacks(
+                lambda _: connection, unwanted, None, None, (connection,)
+            )
+
+        def unwanted(failure: Failure, connection: Any) -> Failure:
+            connection.transport.loseConnection()
+            return failure
 
         return self._pool.getConnection(key, endpoint).addCallback(took)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,12 @@ class IBotApi(Interface):
         params: dict[str, Any],
         files: Sequence[Upload] = (),
         timeout: float | None = None,
+        ready: Callable[[], Deferred[None]] | None = None,
     ) -> Deferred[Any]:
         """Call a method once; fires with C{result}.
+
+        C{ready} is waited for when there is a connection, before anything is written; a failure of it
+        sends nothing and fails the call.  For a repeated attempt it is called again.
 
         C{timeout} is a deadline over headers and body in seconds (default 30; getUpdates: its poll
         time-out + 15).  Nothing is repeated here, except one immediate retry of a *repeatable*

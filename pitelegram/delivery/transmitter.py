@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
 
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from pitelegram.botapi.interfaces import IBotApi, ISendGate, Upload
 from pitelegram.botapi.missing import misplaced
@@ -53,11 +54,34 @@ Closed = Callable[[str, TelegramTarget], Awaitable[None]]
 Destination = Callable[[str], "TelegramTarget | None"]
 
 
+class _Marking:
+    """Marks a part C{sending}, once, however often a connection is made for it.
+
+    @ivar problem: why it could not be marked; then nothing was sent.
+    """
+
+    def __init__(self, mark: Callable[[], Deferred[None]]) -> None:
+        self._mark = mark
+        self._marked = False
+        self.problem: BaseException | None = None
+
+    def begin(self) -> Deferred[None]:
+        """There is a connection."""
+        if self._marked:
+            return succeed(None)
+        self._marked = True
+        return self._mark().addErrback(self._failed)
+
+    def _failed(self, failure: Failure) -> Failure:
+        self.problem = failure.value
+        return failure
+
+
 class Transmitter:
     """Sends one part to its binding's current target and records the outcome.
 
-    C{sending} is committed before the request is written, so that a part whose outcome was not
-    recorded is known to be uncertain.
+    C{sending} is committed when there is a connection, before the request is written: a part whose
+    outcome was not recorded is known to be uncertain, and one that never got a connection is not.
 
     @param resend: whether uncertain sends are repeated (C{outbox.ambiguous}), asked each time.
     @param allowed: whether a chat is the paired owner's; nothing goes to another one.
@@ -112,7 +136,6 @@ class Transmitter:
 
     async def transmit(self, part: OutboxPart, backoff: Backoff) -> Step:
         """Send a part once."""
-        await self._outbox.sending(part.key, part.part)
         target = self.target(part.binding_key)
         if target is None:
             return await self._later(part, 0, "no-target")
@@ -127,14 +150,17 @@ class Transmitter:
     async def _call(
         self, part: OutboxPart, target: TelegramTarget, files: list[Upload], backoff: Backoff
     ) -> Step:
+        marking = _Marking(lambda: self._outbox.sending(part.key, part.part))
         try:
             params = addressed(part.call["params"], target)
-            result = await self._api.call(part.call["method"], params, files)
-        except TelegramError as error:
-            return await self._failed(part, target, error, backoff)
+            result = await self._api.call(part.call["method"], params, files, ready=marking.begin)
         except CancelledError:
             raise
-        except Exception:
+        except Exception as error:
+            if marking.problem is not None:
+                raise marking.problem from None
+            if isinstance(error, TelegramError):
+                return await self._failed(part, target, error, backoff)
             self._log.failure("a send ended in an unexpected way")
             return await self._park(part, "internal-error")
         backoff.reset()

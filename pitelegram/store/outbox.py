@@ -163,13 +163,17 @@ class Outbox:
         )
 
     def retry(self, key: str, part: int, next_attempt_ms: int, reason: str) -> Deferred[None]:
-        """State C{retry_wait} until that time."""
+        """State C{retry_wait} until that time.
+
+        For a part that did not get as far as C{sending} this is an attempt, too.
+        """
         return self._change(
             key,
             part,
-            "state = 'retry_wait', next_attempt_ms = ?, reason = ?",
+            "attempts = attempts + (state <> 'sending'), state = 'retry_wait', next_attempt_ms = ?,"
+            " reason = ?, first_attempt_ms = coalesce(first_attempt_ms, ?)",
             SENDABLE,
-            (next_attempt_ms, reason),
+            (next_attempt_ms, reason, self._database.now_ms()),
         )
 
     def replace_call(self, key: str, part: int, calls: Sequence[dict[str, Any]]) -> Deferred[None]:

@@ -37,6 +37,7 @@ class FakeBotApi:
     @ivar calls: every call made, oldest first.
     @ivar topics: titles of the Threads made so far, by C{(chat_id, thread_id)}.
     @ivar me: what C{getMe} answers.
+    @ivar connecting: while set, calls never get a connection, and none fails.
     """
 
     def __init__(self) -> None:
@@ -50,6 +51,7 @@ class FakeBotApi:
             "has_topics_enabled": True,
         }
         self.closed = False
+        self.connecting = False
         self.download_limit = 20_000_000
         self._scripts: dict[str, deque[Any]] = {}
         self._files: dict[str, bytes] = {}
@@ -73,15 +75,26 @@ class FakeBotApi:
         params: dict[str, Any],
         files: Sequence[Upload] = (),
         timeout: float | None = None,
+        ready: Callable[[], Deferred[None]] | None = None,
     ) -> Deferred[Any]:
-        """Record, check and answer a call."""
+        """Record, check and answer a call; one that is scripted to be unsent has no connection."""
         if self.closed:
             return fail(CertainlyUnsent(method, 0, "the client is closed"))
         params = {name: value for name, value in params.items() if value is not None}
         check_call(method, params, [upload.field for upload in files])
         call = Call(method, params, tuple(files), timeout)
-        self.calls.append(call)
+        if self.connecting:
+            return Deferred()
         scripts = self._scripts.get(method)
+        first = scripts[0] if scripts else None
+        unsent = isinstance(first, CertainlyUnsent) and first.code == 0
+        if ready is None or unsent:
+            return self._answer(call)
+        return ready().addCallback(lambda _: self._answer(call))
+
+    def _answer(self, call: Call) -> Deferred[Any]:
+        self.calls.append(call)
+        method, scripts = call.method, self._scripts.get(call.method)
         if scripts:
             return _as_deferred(scripts.popleft(), call)
         if method == "getUpdates":

@@ -171,6 +171,18 @@ class OutboxContract(StoreContract):
         part = outbox.next_part("b")
         assert part is not None and part.first_attempt_ms is None
 
+    async def test_unsent(self) -> None:
+        """A part that did not get as far as being sent has had an attempt when it waits again."""
+        outbox, (key,) = await self.outbox(("x", 1))
+        self.clock.advance(5)
+        await outbox.retry(key, 0, 6000, "away")
+        self.clock.advance(5)
+        await outbox.sending(key, 0)
+        await outbox.retry(key, 0, 12000, "away")
+        part = outbox.next_part("b")
+        assert part is not None
+        self.assertEqual((part.attempts, part.first_attempt_ms), (2, 5000))
+
     async def test_interrupted(self) -> None:
         """What a killed leader was sending is uncertain; nothing else changes."""
         outbox, (first, second) = await self.outbox(("x", 2), ("y", 1))

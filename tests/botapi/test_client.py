@@ -6,7 +6,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from twisted.internet.defer import CancelledError
+from twisted.internet.defer import CancelledError, Deferred, fail, succeed
 from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
@@ -220,6 +220,47 @@ class ConnectionTests(ClientCase):
         await self.api.call("getMe", {})
         self.assertEqual(await self.api.call("getMe", {}), 2)
         self.assertEqual([r.connection for r in self.server.requests], [1, 1, 2])
+
+    async def test_ready(self) -> None:
+        """Whoever wants to know is told when there is a connection; nothing is written before."""
+        self.server.reply(result({"message_id": 1}), result({"message_id": 2}))
+        for _ in range(2):  # a new connection, then the one that was kept
+            told: list[Deferred[None]] = []
+            before = len(self.server.requests)
+
+            def ready(told: list[Deferred[None]] = told) -> Deferred[None]:
+                told.append(Deferred())
+                return told[-1]
+
+            calling = self.api.call("sendMessage", MESSAGE, ready=ready)
+            while not told:
+                await self.turn()
+            for _ in range(20):
+                await self.turn()
+            self.assertEqual(len(self.server.requests), before)
+            told[0].callback(None)
+            await calling
+            self.assertEqual((len(told), len(self.server.requests)), (1, before + 1))
+
+    async def test_not_ready(self) -> None:
+        """If that fails nothing is sent, and the next call works."""
+        error = await self.error(ready=lambda: fail(ValueError("the disk")))
+        self.assertIsInstance(error, CertainlyUnsent)
+        self.assertEqual(self.server.requests, [])
+        self.server.reply(result({"message_id": 1}))
+        await self.api.call("sendMessage", MESSAGE)
+
+    async def test_no_connection_is_never_ready(self) -> None:
+        """Without a connection nobody is told that there is one."""
+        await self.server.stop()
+        told: list[bool] = []
+
+        def ready() -> Deferred[None]:
+            told.append(True)
+            return succeed(None)
+
+        self.assertIsInstance(await self.error(ready=ready), CertainlyUnsent)
+        self.assertEqual(told, [])
 
     async def test_dead_connection_once(self) -> None:
         """It is tried only once more."""

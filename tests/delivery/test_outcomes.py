@@ -7,7 +7,7 @@ from twisted.internet.defer import Deferred
 from pitelegram.errors import CertainlyUnsent, Refused, Uncertain
 from pitelegram.testing.botapi import FakeBotApi
 from tests.delivery.errors import SEND, lost_answer, refused
-from tests.delivery.world import OWNER, DeliveryCase, text_call
+from tests.delivery.world import OWNER, START, DeliveryCase, text_call
 
 
 class RefusedTests(DeliveryCase):
@@ -134,6 +134,28 @@ class UncertainTests(DeliveryCase):
         self.restart()
         self.assertEqual(self.texts(), ["a1", "a2"])
         self.assertEqual(self.outbox.items()[0]["reason"], "interrupted")
+
+    def test_killed_while_connecting(self) -> None:
+        """What had no connection yet when the leader was killed was certainly not sent."""
+        self.start()
+        self.api.connecting = True
+        self.submit("a", "1", text_call("a1"), text_call("a2"))
+        self.assertEqual(self.states(), {"1": "pending"})
+        self.api.connecting = False
+        self.restart()
+        self.assertEqual(self.texts(), ["a1", "a2"])
+        self.assertEqual(self.states(), {})
+
+    def test_outage_counts(self) -> None:
+        """Attempts that never got a connection count, for the operator and for the seven days."""
+        self.start()
+        self.api.script(SEND, *(CertainlyUnsent(SEND, 0, "no route") for _ in range(3)))
+        self.submit("a", "1", text_call("a1"))
+        self.clock.pump([0.5] * 4)
+        part = self.outbox.next_part("a")
+        assert part is not None
+        self.assertEqual(part.first_attempt_ms, START * 1000)
+        self.assertEqual((part.state, part.attempts), ("retry_wait", 2))
 
     def test_unexpected_error(self) -> None:
         """An error of our own while sending is as uncertain as a lost answer."""

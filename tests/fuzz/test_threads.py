@@ -72,6 +72,7 @@ class World(FakeBotApi):
         params: dict[str, Any],
         files: Sequence[Upload] = (),
         timeout: float | None = None,
+        ready: Any = None,
     ) -> Deferred[Any]:
         """Do it, or fail as Telegram and the net do."""
         if not method.endswith("ForumTopic"):

@@ -58,6 +58,7 @@ class ScriptedApi:
         params: dict[str, Any],
         files: Sequence[Upload] = (),
         timeout: float | None = None,
+        ready: Any = None,
     ) -> Deferred[Any]:
         """See L{IBotApi.call}."""
         self.calls.append((method, params, files))
