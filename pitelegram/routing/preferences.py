@@ -40,6 +40,7 @@ _SWITCH = (True, False)
 WRITABLE = {
     "activity": _Place(("assistant", "activity"), ("quiet", "thinking", "tools", "verbose")),
     "automaticCleanup": _Place(("threads", "automaticCleanup"), _SWITCH),
+    "footer": _Place(("assistant", "footer"), _SWITCH),
     "draftPreviews": _Place(("assistant", "draftPreviews"), _SWITCH),
     "proactivePush": _Place(("assistant", "proactivePush"), _SWITCH),
     "rendering": _Place(("assistant", "rendering"), ("rich", "html")),
@@ -57,6 +58,7 @@ def as_told(settings: Settings, download_limit: int | None) -> dict[str, Any]:
         "draftPreviews": settings.assistant_draft_previews,
         "proactivePush": settings.assistant_proactive_push,
         "activity": settings.assistant_activity,
+        "footer": settings.assistant_footer,
         "timeInjection": settings.assistant_time_injection,
         "automaticCleanup": settings.threads_automatic_cleanup,
         "voice": {

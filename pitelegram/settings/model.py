@@ -45,6 +45,7 @@ class Settings:
     assistant_draft_previews: bool = False
     assistant_proactive_push: bool = True
     assistant_activity: str = "verbose"
+    assistant_footer: bool = False
     assistant_time_injection: str = "interval"
     voice_reply_mode: str = "hidden"
     voice_send_transcript: bool = False

@@ -122,6 +122,7 @@ _KEYS = (
     _Key(("assistant", "draftPreviews"), "assistant_draft_previews", _flag),
     _Key(("assistant", "proactivePush"), "assistant_proactive_push", _flag),
     _Key(("assistant", "activity"), "assistant_activity", _activity),
+    _Key(("assistant", "footer"), "assistant_footer", _flag),
     _Key(
         ("assistant", "timeInjection"),
         "assistant_time_injection",

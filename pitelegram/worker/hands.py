@@ -38,6 +38,7 @@ class Hands:
     @param mint: returns a new random id.
     @param free: called when something may have become possible.
     @param pushes: whether runs that nobody here asked for are shown.
+    @param footers: whether answers end with what their run has used.
     @ivar book: the open run and the prompts that were handed.
     @ivar last_refusal: why Pi takes no prompt, None once it took one.
     """
@@ -56,6 +57,7 @@ class Hands:
         pictures: Pictures,
         free: Callable[[], None],
         pushes: Callable[[], bool] = lambda: True,
+        footers: Callable[[], bool] = lambda: False,
     ) -> None:
         self._inbox = inbox
         self._host = host
@@ -65,6 +67,7 @@ class Hands:
         self._pictures = pictures
         self._free = free
         self._pushes = pushes
+        self._footers = footers
         self._failures = Repeats()
         self._patience = Patience(clock, random, self.resume)
         self._machine = hand_over()
@@ -267,7 +270,8 @@ class Hands:
             self.book.take(done)
         if run is not None and (done or (not run.turn.empty and self._pushes())):
             answer = self._failures.told(run.turn.failure, run.turn.answer(aborted))
-            self._store(run.run_id, done, answer)
+            footer = run.turn.spent.words() if self._footers() else None
+            self._store(run.run_id, done, answer, footer)
         elif not self._storing and self.state == STORING:
             self._stored()
 
@@ -304,8 +308,8 @@ class Hands:
             self._log.warn("Pi took {count} prompts and did not run them", count=len(lost))
             self._keep("storing lost prompts", self._settler.lost(lost))
 
-    def _store(self, run_id: str, done: list[Handed], text: str) -> None:
-        self._keep("storing an answer", self._settler.settle(run_id, done, text))
+    def _store(self, run_id: str, done: list[Handed], text: str, footer: str | None = None) -> None:
+        self._keep("storing an answer", self._settler.settle(run_id, done, text, footer))
 
     def _keep(self, what: str, storing: Deferred[None]) -> None:
         """Nothing is handed until this is on disk."""

@@ -134,6 +134,7 @@ class WorkerParts:
             unfinished=lambda: self.gatherer.unfinished(),
             unfinished_view=lambda: self.gatherer.view(),
             pushes=lambda: bool(self.preferences.get("proactivePush")),
+            footers=lambda: bool(self.preferences.get("footer")),
         )
         self._wire_activity(clock, inbox)
         self.handlers = handlers(lambda: self.preferences.get("inboundHandlers"))

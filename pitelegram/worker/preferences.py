@@ -20,6 +20,7 @@ DEFAULTS: dict[str, Any] = {
     "draftPreviews": False,
     "proactivePush": True,
     "activity": "verbose",
+    "footer": False,
     "timeInjection": "interval",
     "automaticCleanup": True,
     "voice": {"replyMode": "hidden", "sendTranscript": False},

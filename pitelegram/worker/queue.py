@@ -57,7 +57,7 @@ class Queue:
     @param ready: whether a row's prompt is complete (L{IGatherer.ready}).
     @param unfinished: how many prompts are still being made, beside the held ones.
     @param unfinished_view: these, as they are shown.
-    @param pushes: see L{Hands}.
+    @param pushes: see L{Hands}, as for C{footers}.
     @ivar hands: what is being given, runs and is stored.
     @ivar held: how many prompts waited when the queue was last looked at.
     """
@@ -80,6 +80,7 @@ class Queue:
         unfinished: Callable[[], int] = _none_unfinished,
         unfinished_view: Callable[[], list[InboxRow]] = _no_rows,
         pushes: Callable[[], bool] = lambda: True,
+        footers: Callable[[], bool] = lambda: False,
     ) -> None:
         self._inbox = inbox
         self._host = host
@@ -101,6 +102,7 @@ class Queue:
             pictures or Pictures(),
             self.kick,
             pushes,
+            footers,
         )
         self.held = 0
 

@@ -68,8 +68,15 @@ class Settler:
         """Milliseconds since the epoch."""
         return int(self._clock.seconds() * 1000)
 
-    def settle(self, run_id: str, done: Sequence[Handed], text: str) -> Deferred[None]:
-        """Settle the rows of a run with its answer; fires after the commit."""
+    def settle(
+        self, run_id: str, done: Sequence[Handed], text: str, footer: str | None = None
+    ) -> Deferred[None]:
+        """Settle the rows of a run with its answer; fires after the commit.
+
+        @param footer: the line below it.
+        """
+        if footer is not None:
+            text = f"{text}\n\n{footer}"
         ordered = sorted(done, key=lambda handed: handed.row.seq)
         key = answer_key([(each.rpc_id, each.run_id) for each in ordered]) if ordered else run_id
         return self.finish([each.row.seq for each in ordered], f"final-{key}", text)

@@ -365,6 +365,7 @@ class SettingsMenu(MenuCase):
                 "👄 Voice reply: hidden",
                 "🔬 Activity: verbose",
                 "📌 Proactive push: on",
+                "🧮 Footer: off",
                 "🕒 Time injection: interval",
                 "🧹 Thread cleanup: on",
             ],

@@ -60,6 +60,7 @@ class Telling(SettingsCase):
                 "draftPreviews": False,
                 "proactivePush": True,
                 "activity": "verbose",
+                "footer": False,
                 "timeInjection": "interval",
                 "automaticCleanup": True,
                 "voice": {"replyMode": "hidden", "sendTranscript": False},

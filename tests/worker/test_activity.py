@@ -143,6 +143,11 @@ class ToolMessageTests(ActivityCase):
         self.host.tell("tool_updated", "c", "bash", result(""))
         self.rig.run(2)
         self.assertEqual(self.calls("editMessageText"), [])
+        self.host.tell("tool_ended", "c", "bash", result("done"), False)
+        self.rig.run(2)
+        self.host.open_gate("a")
+        self.rig.run(2)
+        self.assertEqual(len(self.calls("editMessageText")), 1)
 
     def test_batches(self) -> None:
         """Six tools share a message; what runs at the same time ends in the message where it began."""
@@ -413,6 +418,7 @@ class CommentTests(ActivityCase):
             self.rig.message("[[say Look]][[tool bash 'echo x']][[say Done]]", message_id=number)
             self.rig.run(4)
         self.assertEqual(self.rig.link.texts, ["Look", "Done"] * 2)
+        self.assertEqual(len({name for name, _ in self.rig.link.submitted}), 4)
 
 
 class NobodyAskedTests(ActivityCase):
@@ -440,6 +446,19 @@ class NobodyAskedTests(ActivityCase):
         self.rig.run(4)
         self.assertEqual(self.rig.link.texts, ["Done"])
         self.assertIn("Bash", self.calls("sendMessage")[0]["text"])
+
+
+class FooterTests(ActivityCase):
+    """What a run has used."""
+
+    def test_footer(self) -> None:
+        """It ends the answer where it is wanted, and counts every message of the run."""
+        self.rig.message(ECHO)
+        self.rig.run(4)
+        self.prefer(footer=True)
+        self.rig.message(ECHO, message_id=2)
+        self.rig.run(4)
+        self.assertEqual(self.rig.link.texts, ["Done", "Done\n\n200 in · 20 out"])
 
 
 class TroubleTests(ActivityCase):

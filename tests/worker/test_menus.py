@@ -76,7 +76,7 @@ class Root(MenuCase):
         (call,) = delivery["calls"]
         self.assertEqual(call["params"]["text"], "⚙️ Settings:")
         self.assertNotIn("chat_id", call["params"])
-        self.assertEqual(len(call["params"]["reply_markup"]["inline_keyboard"]), 8)
+        self.assertEqual(len(call["params"]["reply_markup"]["inline_keyboard"]), 9)
         self.assertEqual(link.api_calls, [])
 
     def test_sends_that_fail(self) -> None:

@@ -130,6 +130,15 @@ SETTINGS = (
         answer="Proactive push",
     ),
     Setting(
+        key="footer",
+        name="footer",
+        title="🧮 Footer",
+        sentence="Whether an answer ends with the tokens and the cost of its run.",
+        values=_switch("it does", "only the answer is shown"),
+        default="off",
+        answer="Footer",
+    ),
+    Setting(
         key="time-injection",
         name="timeInjection",
         title="🕒 Time injection",

@@ -1,0 +1,49 @@
+"""A run of the real Pi, as the operator sees it beside its answer."""
+
+from __future__ import annotations
+
+from pitelegram.kernel.deferring import deferred
+from tests.system import SystemCase
+
+TOKEN = "987654321:AAHplantedplantedplantedplantedplanted"
+SECRET = "hunter2-planted"
+
+
+class Activity(SystemCase):
+    """Tools, thoughts, words before the answer, a retry."""
+
+    @deferred
+    async def test_verbose(self) -> None:
+        """Silent and before the answer, with results, without secrets; words before it come once."""
+        await self.system.start_daemon()
+        thread = await self.system.start_worker("alpha")
+        self.system.say(
+            f"[[think 'I think of it for some time, then I use a tool for it.']]"
+            f"[[say 'First I look.']][[tool bash 'echo {TOKEN} password={SECRET}; echo got-it']]"
+            "[[say 'All is well.']]",
+            thread,
+        )
+        await self.system.answer("All is well.", thread)
+        texts = [message.text for message in self.system.telegram.chat.from_bot(thread)]
+        names = ("💭 I think of it", "First I look.", "✅ Bash", "All is well.")
+        places = [[i for i, text in enumerate(texts) if text.startswith(name)] for name in names]
+        self.assertEqual([len(found) for found in places], [1, 1, 1, 1], texts)
+        thoughts, comment, tool, answer = (found[0] for found in places)
+        self.assertEqual(max(thoughts, comment, tool, answer), answer)
+        self.assertIn("got-it", texts[tool])
+        self.assertIn("[REDACTED_BOT_TOKEN]", texts[tool])
+        sent = [call for call in self.system.telegram.calls if "text" in call.values]
+        for call in sent:
+            self.assertNotIn(TOKEN.partition(":")[2], call.values["text"])
+            self.assertNotIn(SECRET, call.values["text"])
+        silent = {
+            name: [
+                call.values.get("disable_notification")
+                for call in sent
+                if call.method.startswith("send") and name in call.values["text"]
+            ]
+            for name in ("💭", "First I look.", "Bash", "All is well.")
+        }
+        self.assertEqual(silent["All is well."], [None])
+        for name in ("💭", "First I look.", "Bash"):
+            self.assertEqual(silent[name], ["true"], name)
