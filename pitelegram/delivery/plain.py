@@ -35,6 +35,14 @@ def plain_calls(call: Call) -> Sequence[Call]:
     return [{**call, "params": _captioned(params)}]
 
 
+def bare_calls(call: Call) -> Sequence[Call]:
+    """Return a call without its keyboard; none when it has none."""
+    if "reply_markup" not in call["params"]:
+        return []
+    kept = {name: value for name, value in call["params"].items() if name != "reply_markup"}
+    return [{**call, "params": kept}]
+
+
 def _messages(text: str, params: dict[str, Any]) -> Sequence[Call]:
     parts = pieces(text)
     calls: list[Call] = []

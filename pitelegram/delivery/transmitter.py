@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from typing import Any
 
@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 from pitelegram.botapi.interfaces import IBotApi, ISendGate, Upload
 from pitelegram.botapi.missing import misplaced
 from pitelegram.delivery.interfaces import IThreadLoss
-from pitelegram.delivery.plain import plain_calls
+from pitelegram.delivery.plain import Call, bare_calls, plain_calls
 from pitelegram.delivery.spool import Spool
 from pitelegram.delivery.takeback import TakeBack, Taken
 from pitelegram.delivery.verdicts import Judgement, Verdict, judge
@@ -219,6 +219,8 @@ class Transmitter:
             return await self._examine(part, backoff)
         if verdict is Verdict.PLAIN:
             return await self._plain(part, judgement.reason)
+        if verdict is Verdict.BARE:
+            return await self._once_more(part, judgement.reason, bare_calls(part.call))
         if verdict is Verdict.DEAD:
             return await self._dead(part, judgement.reason)
         if verdict is Verdict.PARK:
@@ -266,8 +268,11 @@ class Transmitter:
 
     async def _plain(self, part: OutboxPart, reason: str) -> Step:
         self._rich_unknown = self._rich_unknown or reason == "not-found"
-        calls = () if part.plain else plain_calls(part.call)
-        if not calls:
+        return await self._once_more(part, reason, plain_calls(part.call))
+
+    async def _once_more(self, part: OutboxPart, reason: str, calls: Sequence[Call]) -> Step:
+        """Send other calls in the part's place; a part is replaced once."""
+        if part.plain or not calls:
             return await self._dead(part, reason)
         await self._recorded(lambda: self._outbox.replace_call(part.key, part.part, calls))
         return Step.NEXT

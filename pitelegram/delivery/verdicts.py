@@ -16,6 +16,7 @@ class Verdict(enum.Enum):
 
     RETRY = "send it again later"
     PLAIN = "send it again as plain text, else it is dead"
+    BARE = "send it again without its keyboard, else it is dead"
     BLOCKED = "wait until the owner unblocks the bot"
     UNAUTHORIZED = "wait for another token"
     CLOSED = "wait until the user opens the Thread again"
@@ -40,13 +41,13 @@ class Judgement:
 _MARKUP = ("parse entities", "parse_mode", "entity", "entities", "rich")
 _REASONS = (
     ("chat not found", "chat-not-found"),
+    ("keyboard", "bad-keyboard"),
+    ("button", "bad-keyboard"),
+    ("reply markup", "bad-keyboard"),
     ("too long", "too-long"),
     ("too_long", "too-long"),
     ("too big", "too-big"),
     ("too large", "too-big"),
-    ("keyboard", "bad-keyboard"),
-    ("button", "bad-keyboard"),
-    ("reply markup", "bad-keyboard"),
     ("text is empty", "empty"),
     ("must be non-empty", "empty"),
     ("photo", "bad-media"),
@@ -91,6 +92,8 @@ def _refused(error: Refused, method: str) -> Judgement:
         reason = next((word for words, word in _REASONS if words in description), "")
         if reason == "chat-not-found":
             return Judgement(Verdict.DEAD, reason)
+        if reason == "bad-keyboard":
+            return Judgement(Verdict.BARE, reason)
         if method == "sendRichMessage" or any(words in description for words in _MARKUP):
             return Judgement(Verdict.PLAIN, "bad-markup")
         return Judgement(Verdict.DEAD, reason or "refused-400")

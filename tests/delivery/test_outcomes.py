@@ -39,6 +39,27 @@ class RefusedTests(DeliveryCase):
         self.submit("a", "1", text_call("*x", parse_mode="MarkdownV2"))
         self.assertEqual(self.states(), {"1": "dead_letter"})
 
+    def test_keyboard(self) -> None:
+        """What has a keyboard that Telegram refuses is sent without it, in its place, once."""
+        self.start()
+        keyboard = {"inline_keyboard": [[{"text": "b", "callback_data": "d"}]]}
+        bold = [{"type": "bold", "offset": 0, "length": 1}]
+        self.api.script(
+            SEND, *(refused("inline keyboard button text must be non-empty") for _ in "12")
+        )
+        self.submit("a", "1", text_call("x", entities=bold, reply_markup=keyboard), text_call("y"))
+        self.submit("a", "2", text_call("z"))
+        self.assertEqual(self.texts(), ["x", "z"])
+        first, second = (call.params for call in self.sent()[:2])
+        self.assertEqual((first["text"], first["reply_markup"]), ("x", keyboard))
+        self.assertEqual((second.get("entities"), second.get("reply_markup")), (bold, None))
+        self.assertEqual(self.states(), {"1": "dead_letter"})
+        self.submit("a", "3", text_call("n"))
+        self.api.script(SEND, refused("BUTTON_DATA_INVALID"))
+        self.submit("a", "4", text_call("q", reply_markup=keyboard), text_call("r"))
+        self.assertEqual(self.texts()[-2:], ["q", "r"])
+        self.assertEqual(self.states(), {"1": "dead_letter"})
+
     def test_nothing_to_make_plain(self) -> None:
         """Text that was plain already is not sent a second time."""
         self.start()

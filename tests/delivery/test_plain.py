@@ -135,7 +135,8 @@ class VerdictTests(SynchronousTestCase):
             "Bad Request: the chat is not a forum": (Verdict.THREAD, "no-thread"),
             "Bad Request: chat not found": (Verdict.DEAD, "chat-not-found"),
             "Bad Request: message is too long": (Verdict.DEAD, "too-long"),
-            "Bad Request: BUTTON_DATA_INVALID": (Verdict.DEAD, "bad-keyboard"),
+            "Bad Request: BUTTON_DATA_INVALID": (Verdict.BARE, "bad-keyboard"),
+            "Bad Request: reply markup is too long": (Verdict.BARE, "bad-keyboard"),
             "Bad Request: something about private words": (Verdict.DEAD, "refused-400"),
         }
         for description, (verdict, reason) in table.items():
