@@ -11,7 +11,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pitelegram.bridge import labels
-from pitelegram.bridge.failures import Repeats
+from pitelegram.bridge.failures import Repeats, reason_of
 from pitelegram.errors import PiGone, PiRefused
 from pitelegram.kernel.deferring import deferred, spawn
 from pitelegram.pi.interfaces import IPiHost
@@ -222,7 +222,7 @@ class Hands:
         self._patience.wait(passing)
         if not passing and self._patience.tell(reason):
             self._log.warn("Pi refuses prompts: {reason}", reason=reason)
-            self._settler.say(f"refused-{self._mint()}", labels.refused(reason))
+            self._settler.say(f"refused-{self._mint()}", labels.refused(reason_of(reason)))
 
     def resume(self) -> None:
         """A Pi that refused is asked again."""

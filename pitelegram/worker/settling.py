@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredLock
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pitelegram.bridge import labels
 from pitelegram.bridge.answer import answer_calls, button_call, deliveries, notice, text_calls
+from pitelegram.bridge.comments import finished
 from pitelegram.bridge.turn import NO_TEXT
 from pitelegram.errors import StoreError
 from pitelegram.kernel.backoff import Backoff
@@ -62,6 +63,7 @@ class Settler:
         self._outgoing = outgoing
         self._mint = minting(random, outgoing)
         self._stored = stored
+        self._in_order = DeferredLock()  # what Pi says, in the order in which it said it
         self.busy = 0
 
     def now_ms(self) -> int:
@@ -76,14 +78,14 @@ class Settler:
         @param footer: the line below it.
         """
         if footer is not None:
-            text = f"{text}\n\n{footer}"
+            text = f"{finished(text)}\n\n{footer}"
         ordered = sorted(done, key=lambda handed: handed.row.seq)
         key = answer_key([(each.rpc_id, each.run_id) for each in ordered]) if ordered else run_id
         return self.finish([each.row.seq for each in ordered], f"final-{key}", text)
 
     def finish(self, seqs: Sequence[int], delivery_id: str, text: str) -> Deferred[None]:
         """Settle rows with what Pi said as their answer."""
-        return self._insist(lambda: self._answer(seqs, delivery_id, text))
+        return self._in_order.run(self._insist, lambda: self._answer(seqs, delivery_id, text))
 
     @deferred
     async def _answer(self, seqs: Sequence[int], delivery_id: str, text: str) -> None:
@@ -101,7 +103,8 @@ class Settler:
 
     def comment(self, run_id: str, number: int, text: str) -> Deferred[None]:
         """Have something said before the answer, silently; a known run and number is said once."""
-        return self._insist(lambda: self._comment(f"comment-{run_id}-{number}", text))
+        name = f"comment-{run_id}-{number}"
+        return self._in_order.run(self._insist, lambda: self._comment(name, text))
 
     @deferred
     async def _comment(self, delivery_id: str, text: str) -> None:

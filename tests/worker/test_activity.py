@@ -29,6 +29,18 @@ def result(text: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}]}
 
 
+class SlowButtons:
+    """Stores buttons once its gate is open."""
+
+    def __init__(self, outgoing: Any) -> None:
+        self.gate: Deferred[None] = Deferred()
+        self._outgoing = outgoing
+
+    def add_buttons(self, buttons: Any) -> Deferred[None]:
+        """See L{IOutgoing<pitelegram.store.worker_interfaces.IOutgoing>}."""
+        return self.gate.addCallback(lambda _: self._outgoing.add_buttons(buttons))
+
+
 class ActivityCase(SynchronousTestCase):
     """One worker with a fake Pi."""
 
@@ -412,6 +424,23 @@ class CommentTests(ActivityCase):
         self.assertEqual(again, [sent])
         self.assertEqual(self.rig.inbox.answers(), [])
 
+    def test_order_on_a_slow_disk(self) -> None:
+        """A comment whose buttons take long to be stored comes before the answer all the same."""
+        settler, slow = self.rig.parts.settler, SlowButtons(self.rig.parts.settler._outgoing)
+        settler._outgoing = slow  # type: ignore[assignment]
+        self.rig.message("[[gate a]]" + ECHO)
+        self.rig.run()
+        self.host.tell(
+            "assistant_message", said("Look\n<!-- telegram_button: Faster -->", "toolUse")
+        )
+        self.host.open_gate("a")
+        self.rig.run(3)
+        self.assertEqual(self.rig.link.texts, [])
+        slow.gate.callback(None)
+        self.rig.run(3)
+        self.assertEqual(self.rig.link.texts[0], "Look")
+        self.assertEqual(self.rig.link.texts[-1], "Done")
+
     def test_different_runs(self) -> None:
         """Equal words of two runs are two comments."""
         for number in (1, 2):
@@ -459,6 +488,14 @@ class FooterTests(ActivityCase):
         self.rig.message(ECHO, message_id=2)
         self.rig.run(4)
         self.assertEqual(self.rig.link.texts, ["Done", "Done\n\n200 in · 20 out"])
+
+    def test_open_code(self) -> None:
+        """Code that was not closed does not swallow it."""
+        self.prefer(footer=True)
+        self.rig.message("[[say 'Look:\\n```\\nx = 1']]")
+        self.rig.run()
+        (text,) = self.rig.link.texts
+        self.assertTrue(text.endswith("```\n\n100 in · 10 out"), text)
 
 
 class TroubleTests(ActivityCase):
