@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pitelegram.bridge.buttons import keyboard
-from pitelegram.bridge.comments import read
-from pitelegram.bridge.cutting import pieces
+from pitelegram.bridge.comments import HEADING, finished, read
+from pitelegram.bridge.cutting import clean, pieces
+from pitelegram.bridge.rendering.messages import visible
 from pitelegram.store.rows import ButtonRow
 
 MAX_CALLS = 64
@@ -23,18 +24,22 @@ def text_calls(text: str) -> list[dict[str, Any]]:
 
 
 def answer_calls(
-    text: str, mint: Callable[[], str]
+    text: str, mint: Callable[[], str], otherwise: str = "", footer: str | None = None
 ) -> tuple[list[dict[str, Any]], list[ButtonRow]]:
     """Return the calls that show what Pi said, and its buttons, which stand below the last of them.
 
-    What is only to be spoken is shown.  Where there is nothing to show there are no calls.
+    What is only to be spoken is shown.
 
     @param text: with its hidden comments.
     @param mint: as for L{keyboard}.
+    @param otherwise: what is shown where nothing else is.
+    @param footer: the line below it.
     """
     answer = read(text)
     spoken = "\n\n".join(speech.text for speech in answer.speeches)
-    calls = text_calls(answer.markdown) or text_calls(spoken)
+    wanted = (answer.markdown, spoken, HEADING if answer.buttons else otherwise)
+    shown = next((text for text in wanted if visible(clean(text))), "")
+    calls = text_calls(f"{finished(shown)}\n\n{footer}" if footer else shown)
     if not answer.buttons:
         return calls, []
     markup, buttons = keyboard(answer.buttons, mint)

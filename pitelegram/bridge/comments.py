@@ -13,6 +13,7 @@ from itertools import groupby
 import attrs
 
 from pitelegram.bridge.actions import read_action
+from pitelegram.bridge.cutting import clean
 from pitelegram.bridge.outgoing import Answer, Button, Speech
 from pitelegram.bridge.rendering.messages import visible
 
@@ -43,7 +44,7 @@ def read(text: str) -> Answer:
         rows += action.rows
         if action.speech is not None:
             speeches.append(action.speech)
-    if rows and not visible(shown):
+    if rows and not visible(clean(shown)):
         shown = HEADING
     return Answer(markdown=shown, buttons=tuple(rows), speeches=_with_defaults(speeches))
 

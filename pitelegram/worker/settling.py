@@ -12,8 +12,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pitelegram.bridge import labels
-from pitelegram.bridge.answer import answer_calls, button_call, deliveries, notice, text_calls
-from pitelegram.bridge.comments import finished
+from pitelegram.bridge.answer import answer_calls, button_call, deliveries, notice
 from pitelegram.bridge.turn import NO_TEXT
 from pitelegram.errors import StoreError
 from pitelegram.kernel.backoff import Backoff
@@ -77,23 +76,26 @@ class Settler:
 
         @param footer: the line below it.
         """
-        if footer is not None:
-            text = f"{finished(text)}\n\n{footer}"
         ordered = sorted(done, key=lambda handed: handed.row.seq)
         key = answer_key([(each.rpc_id, each.run_id) for each in ordered]) if ordered else run_id
-        return self.finish([each.row.seq for each in ordered], f"final-{key}", text)
+        return self.finish([each.row.seq for each in ordered], f"final-{key}", text, footer)
 
-    def finish(self, seqs: Sequence[int], delivery_id: str, text: str) -> Deferred[None]:
+    def finish(
+        self, seqs: Sequence[int], delivery_id: str, text: str, footer: str | None = None
+    ) -> Deferred[None]:
         """Settle rows with what Pi said as their answer."""
-        return self._in_order.run(self._insist, lambda: self._answer(seqs, delivery_id, text))
+        return self._in_order.run(
+            self._insist, lambda: self._answer(seqs, delivery_id, text, footer)
+        )
 
     @deferred
-    async def _answer(self, seqs: Sequence[int], delivery_id: str, text: str) -> None:
+    async def _answer(
+        self, seqs: Sequence[int], delivery_id: str, text: str, footer: str | None
+    ) -> None:
         """Buttons first: nobody may press what is not known.  Stored alone they do no harm."""
-        calls, buttons = answer_calls(text, self._mint)
+        calls, buttons = answer_calls(text, self._mint, NO_TEXT, footer)
         if buttons:
             await self._outgoing.add_buttons(buttons)
-        calls = calls or text_calls(NO_TEXT)
         answers = deliveries(delivery_id, "final", calls, self.now_ms())
         await self._inbox.settle(seqs, answers)
 

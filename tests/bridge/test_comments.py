@@ -130,6 +130,7 @@ class Forms(SynchronousTestCase):
         """Buttons without a text have a fixed heading; speech alone and nothing have none."""
         self.assertEqual(read("<!-- telegram_button: A -->").markdown, HEADING)
         self.assertEqual(read("\n\u200b\n<!-- telegram_button: A -->\n").markdown, HEADING)
+        self.assertEqual(read("\x7f\n<!-- telegram_button: A -->").markdown, HEADING)
         self.assertEqual(read("<!-- telegram_voice: A -->").markdown, "")
         self.assertEqual(read("<!-- telegram_button {} -->"), Answer(markdown=""))
         self.assertEqual(HEADING, "☑️ **Choose an option:**")
