@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 import tempfile
@@ -43,6 +44,11 @@ class SystemCase(TestCase):
             for log in logs.glob("*.log"):
                 shutil.copy(log, Path.cwd() / f"{self.id()}.{log.name}")
         shutil.rmtree(self.base, ignore_errors=True)
+
+    def assistant(self, **settings: Any) -> None:
+        """Write these C{assistant} settings, before the daemon is started."""
+        path = self.system.agent_dir / "telegram.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "assistant": settings}))
 
     def once(self, text: str, thread: int | None | str = "any") -> None:
         """The bot wrote C{text} exactly once."""

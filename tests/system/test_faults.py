@@ -56,6 +56,11 @@ class BadAnswers(SystemCase):
             lambda: self.system.status().addCallback(lambda d: d["outbox"]["uncertain"] == 0),
             "nothing uncertain",
         )
+        # The button is good once.
+        self.system.telegram.chat.user_presses(button.message_id, label=AGAIN)
+        self.system.say("and then", thread)
+        await self.system.answer("You said: and then", thread)
+        self.assertEqual(len(self.system.answers("this is the answer", thread)), int(applied) + 1)
 
     def test_502(self) -> Any:
         """A 502 page in HTML after the message was posted."""
@@ -85,6 +90,23 @@ class BadAnswers(SystemCase):
         await self.system.answer("this is the answer", thread)
         self.assertGreaterEqual(self.system.reactor.seconds() - begin, 2.5)
         self.once("this is the answer", thread)
+        document = await self.system.status()
+        self.assertEqual(document["outbox"]["uncertain"], 0)
+
+    @deferred
+    async def test_429_storm(self) -> None:
+        """Everything is slowed down again and again, with previews and typing: each answer once, in order."""
+        self.assistant(draftPreviews=True)
+        threads = await self.start("alpha", "beta")
+        for method, times in (("sendMessage", 4), ("sendChatAction", 6), ("editMessageText", 3)):
+            self.system.telegram.faults.add(method, "429", times=times, retry_after=1)
+        for number in range(3):
+            for thread in threads:
+                self.system.say(f"storm-{number}", thread)
+        for thread in threads:
+            await self.system.answer("You said: storm-2", thread)
+            said = [m.text for m in self.system.answers("You said: storm-", thread)]
+            self.assertEqual(said, [f"You said: storm-{number}" for number in range(3)])
         document = await self.system.status()
         self.assertEqual(document["outbox"]["uncertain"], 0)
 
