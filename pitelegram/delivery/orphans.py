@@ -67,6 +67,7 @@ class Orphans(Rounds):
     their files in the same directory.
 
     @param name: how a binding is called in C{problems}.
+    @param composed: returns the deliveries that an answer of a file comes to.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Orphans(Rounds):
         delivery: IDelivery,
         notices: INotices,
         name: Callable[[str], str],
+        composed: Callable[[dict[str, Any]], list[dict[str, Any]]] = lambda answer: [answer],
     ) -> None:
         super().__init__(clock, PERIOD)
         self._clock = clock
@@ -87,6 +89,7 @@ class Orphans(Rounds):
         self._delivery = delivery
         self._notices = notices
         self._name = name
+        self._composed = composed
         self._left: dict[str, Leftover] = {}
 
     def problems(self) -> list[str]:
@@ -212,9 +215,10 @@ class Orphans(Rounds):
     async def _rescue(self, binding_key: str, answer: dict[str, Any]) -> bool:
         """Hand an answer to the outbox under its own id; False when it will never be taken."""
         try:
-            await self._delivery.submit(
-                binding_key, answer["delivery_id"], answer["delivery"], self._paths.uploads
-            )
+            for each in self._composed(answer):
+                await self._delivery.submit(
+                    binding_key, each["delivery_id"], each["delivery"], self._paths.uploads
+                )
         except (Refusal, BusBadRequest) as error:
             self._log.error("an answer left behind cannot be sent: {why}", why=str(error))
             return False

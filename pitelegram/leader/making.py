@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.threads import deferToThreadPool
 
 from pitelegram.botapi.longpoll import LongPoll
+from pitelegram.bridge.leftover import leftover
 from pitelegram.bus.leader import BusServer
 from pitelegram.delivery.orphans import Orphans
 from pitelegram.delivery.service import DeliveryService
@@ -126,6 +127,7 @@ def make_orphans(leader: LeaderService) -> Orphans:
         leader.delivery.intake,
         leader.delivery.notices,
         leader.binding_name,
+        leftover,
     )
 
 

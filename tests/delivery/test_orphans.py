@@ -8,6 +8,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, fail
 from zope.interface.verify import verifyObject
 
+from pitelegram.bridge.leftover import leftover
 from pitelegram.delivery.orphans import PERIOD, Orphans
 from pitelegram.errors import Refusal, StoreFull
 from pitelegram.kernel.flock import FileLock, is_free
@@ -36,6 +37,7 @@ class OrphanTests(DeliveryCase):
             self.service.intake,
             self.service.notices,
             lambda key: f"worker {key}",
+            leftover,
         )
 
     def leave(self, key: str = "a", answers: int = 0, held: int = 0, handed: int = 0) -> None:
@@ -81,6 +83,45 @@ class OrphanTests(DeliveryCase):
         self.examine()
         self.assertEqual(len(self.texts()), 3)
         self.assertEqual(self.orphans.problems(), [])
+
+    def leave_words(self, *texts: str) -> None:
+        """Leave answers that were not rendered."""
+        database = worker_database(self.clock, self.paths.worker_database("a"))
+        for number, text in enumerate(texts):
+            content = {"text": text, "createdAtMs": 1, "anchor": None, "footer": None}
+            adding = Inbox(database).add_answer(f"answer-{number}", "raw", content)
+            self.successResultOf(adding)
+        self.successResultOf(database.stopService())
+
+    def test_answers_that_were_not_rendered(self) -> None:
+        """They are rendered in the worker's place; again after a kill, and nothing comes twice."""
+        self.start()
+        self.leave_words("**first** one", "second one")
+        self.examine()
+        self.assertEqual((self.texts(), self.left()), (["first one", "second one"], []))
+        self.leave_words("**first** one")
+        self.examine()
+        self.assertEqual((self.texts(), self.left()), (["first one", "second one"], []))
+
+    def test_given_up_with_words(self) -> None:
+        """A worker that is forgotten says what it had not rendered, too."""
+        self.start()
+        self.leave_words("the last words")
+        self.successResultOf(self.orphans.clear("a"))
+        self.assertEqual(self.texts(), ["the last words"])
+
+    def test_words_that_are_none(self) -> None:
+        """What is no answer stays, is told, and holds nothing back."""
+        self.start()
+        database = worker_database(self.clock, self.paths.worker_database("a"))
+        inbox = Inbox(database)
+        self.successResultOf(inbox.add_answer("answer-0", "raw", {"text": 5}))
+        self.successResultOf(inbox.add_answer("answer-1", "final", delivery(text_call("whole"))))
+        self.successResultOf(database.stopService())
+        self.examine()
+        self.assertIn("whole", self.texts())
+        self.assertEqual(self.left(), ["answer-0"])
+        self.assertIn("1 answer could not be taken over", self.orphans.problems()[0])
 
     def test_rescued_twice(self) -> None:
         """An answer that had been receipted before the kill is not sent a second time."""
