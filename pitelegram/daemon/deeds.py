@@ -139,6 +139,8 @@ class Deeds:
             return {**named(view), "warnings": [f"{error}; it is tried again by itself"]}
 
     async def _send_again(self, key: str) -> dict[str, Any]:
+        if self._leader.outbox.state_of(key) == "hold":
+            raise Refusal("rejected", "this answer is held back for safety; it is never sent")
         if not await self._leader.delivery.intake.again(key):
             raise Refusal("not_found", "no parked or refused delivery has that key")
         return {"key": key}

@@ -37,11 +37,13 @@ LONGEST_DOUBT = 3600.0
 Each may have arrived, so they become rare soon (4 s, 16 s, 64 s …); none may have, so they never end.
 """
 
-_FINISHED = ("uncertain", "dead_letter")
+_FINISHED = ("uncertain", "dead_letter", "hold")
 
 
 def announcement(state: str, reason: str) -> str:
-    """Return the text for a delivery that is C{uncertain} or a C{dead_letter}."""
+    """Return the text for a delivery that is C{uncertain}, a C{dead_letter} or on C{hold}."""
+    if state == "hold":
+        return f"⛔ An answer is held back for safety ({reason}); it is not sent."
     if state == "uncertain":
         return f"⚠️ Nobody can tell whether a part of an answer arrived here ({reason})."
     return f"⚠️ An answer could not be delivered here ({reason})."
@@ -166,11 +168,10 @@ class Announcer(Service):
     async def _tell(self, item: dict[str, Any], target: TelegramTarget) -> bool:
         """Announce one; False when it has to be tried again."""
         await self._gate.wait(target.chat_id)
-        button = {"text": BUTTON, "callback_data": AGAIN_PREFIX + item["key"]}
-        params = {
-            "text": self._text(item["state"], item["reason"] or "unknown"),
-            "reply_markup": {"inline_keyboard": [[button]]},
-        }
+        params: dict[str, Any] = {"text": self._text(item["state"], item["reason"] or "unknown")}
+        if item["state"] != "hold":
+            button = {"text": BUTTON, "callback_data": AGAIN_PREFIX + item["key"]}
+            params["reply_markup"] = {"inline_keyboard": [[button]]}
         try:
             message = await self._api.call("sendMessage", addressed(params, target))
         except TelegramError as error:

@@ -61,11 +61,13 @@ class Intake:
         state = self._known(binding_key, delivery_id, parsed)
         if state is not None:
             return state
-        if parsed.has_files:
+        if parsed.has_files and parsed.hold is None:
             state = await self._submit_files(binding_key, delivery_id, parsed, uploads)
         else:
             state = await self._store(binding_key, delivery_id, parsed, parsed.calls)
         self._sender.kick(binding_key)
+        if parsed.hold is not None:
+            self._announcer.kick()
         return state
 
     def kick(self, binding_key: str | None = None) -> None:
@@ -102,7 +104,9 @@ class Intake:
     def _store(
         self, binding_key: str, delivery_id: str, parsed: Delivery, calls: list[dict[str, Any]]
     ) -> Deferred[str]:
-        return self._outbox.submit(binding_key, delivery_id, parsed.kind, parsed.digest, calls)
+        return self._outbox.submit(
+            binding_key, delivery_id, parsed.kind, parsed.digest, calls, parsed.hold
+        )
 
     async def _submit_files(
         self, binding_key: str, delivery_id: str, parsed: Delivery, uploads: Path | None

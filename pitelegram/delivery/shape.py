@@ -23,6 +23,7 @@ SIZE_LIMIT = 8 * 1024 * 1024
 """Bytes of all calls together, as JSON."""
 
 _DELIVERY_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_STABLE_KEY = re.compile(r"wsk1_[0-9a-f]{64}")
 _FIELD = re.compile(r"[A-Za-z0-9_]{1,64}")
 _MIME_TYPE = re.compile(r"[A-Za-z0-9.+-]{1,100}/[A-Za-z0-9.+-]{1,100}")
 _ADDRESS = ("chat_id", "message_thread_id")
@@ -35,11 +36,13 @@ class Delivery:
     """A delivery whose form is right.
 
     @ivar digest: SHA-256 of kind and calls, equal for equal content.
+    @ivar hold: why it must never be sent, in one word; None: it may be.
     """
 
     kind: str
     calls: list[dict[str, Any]]
     digest: str
+    hold: str | None = None
 
     @property
     def has_files(self) -> bool:
@@ -63,7 +66,22 @@ def parse_delivery(delivery_id: str, delivery: Any) -> Delivery:
     checked = [_a_call(call) for call in calls]
     content = _canonical({"kind": delivery["kind"], "calls": checked})
     digest = hashlib.sha256(content).hexdigest()
-    return Delivery(kind=delivery["kind"], calls=checked, digest=digest)
+    return Delivery(kind=delivery["kind"], calls=checked, digest=digest, hold=_hold(delivery))
+
+
+def _hold(delivery: dict[str, Any]) -> str | None:
+    """Return why a delivery is to be held back.
+
+    Whose it is is proven by the connection that it comes on; a worker that names the owner all the same
+    must name it whole (C{stableKey}, C{stableKeyVersion} 1), or nobody can tell whom it speaks for.
+    """
+    if delivery.get("knownIncomplete", False) is not False:
+        return "known-incomplete"
+    if "stableKey" not in delivery and "stableKeyVersion" not in delivery:
+        return None
+    key, version = delivery.get("stableKey"), delivery.get("stableKeyVersion")
+    whole = isinstance(key, str) and _STABLE_KEY.fullmatch(key) is not None
+    return None if whole and type(version) is int and version == 1 else "owner-malformed"
 
 
 def _a_call(call: Any) -> dict[str, Any]:

@@ -284,9 +284,17 @@ class IOutbox(Interface):
         """C{(state, digest)} of a known delivery, tombstones included."""
 
     def submit(
-        binding_key: str, delivery_id: str, kind: str, digest: str, calls: Sequence[dict[str, Any]]
+        binding_key: str,
+        delivery_id: str,
+        kind: str,
+        digest: str,
+        calls: Sequence[dict[str, Any]],
+        hold: str | None = None,
     ) -> Deferred[str]:
         """Store a delivery, or find it: returns the receipt's state.
+
+        With C{hold}, a reason in one word, it is stored in state C{hold}: shown, never sent, and never
+        sent again either.
 
         @raise pitelegram.errors.Refusal: C{delivery-id-collision} for other content.
         """

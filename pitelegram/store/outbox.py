@@ -91,6 +91,7 @@ class Outbox:
         kind: str,
         digest: str,
         calls: Sequence[dict[str, Any]],
+        hold: str | None = None,
     ) -> Deferred[str]:
         """Store a delivery, or find it; fires with the receipt's state.
 
@@ -99,7 +100,8 @@ class Outbox:
         if not calls:
             raise ValueError("a delivery has at least one call")
         now, key = self._database.now_ms(), outbox_key(binding_key, delivery_id)
-        parts = [(key, part, dumps(call)) for part, call in enumerate(calls)]
+        each = "pending" if hold is None else "dead_letter"
+        parts = [(key, part, each, hold, dumps(call)) for part, call in enumerate(calls)]
 
         def work(connection: sqlite3.Connection) -> str:
             known = connection.execute(
@@ -110,11 +112,11 @@ class Outbox:
             connection.execute(
                 "INSERT INTO outbox (key, binding_key, delivery_id, seq, kind, state, digest,"
                 " created_ms) VALUES (?, ?, ?, (SELECT coalesce(max(seq), 0) + 1 FROM outbox),"
-                " ?, 'pending', ?, ?)",
-                (key, binding_key, delivery_id, kind, digest, now),
+                " ?, ?, ?, ?)",
+                (key, binding_key, delivery_id, kind, "hold" if hold else "pending", digest, now),
             )
             connection.executemany(
-                "INSERT INTO outbox_parts (key, part, state, call) VALUES (?, ?, 'pending', ?)",
+                "INSERT INTO outbox_parts (key, part, state, reason, call) VALUES (?, ?, ?, ?, ?)",
                 parts,
             )
             return "accepted"
@@ -223,14 +225,18 @@ class Outbox:
         return self._database.write("dead letter", work)
 
     def again(self, key: str) -> Deferred[bool]:
-        """Parked and dead parts of a delivery become C{pending}; False if there were none."""
+        """Parked and dead parts of a delivery become C{pending}; False if there were none.
+
+        One that is held back has none.
+        """
         now = self._database.now_ms()
 
         def work(connection: sqlite3.Connection) -> bool:
             changed = connection.execute(
                 "UPDATE outbox_parts SET state = 'pending', reason = NULL, next_attempt_ms = NULL,"
-                " first_attempt_ms = NULL WHERE key = ? AND state IN ('uncertain', 'dead_letter')",
-                (key,),
+                " first_attempt_ms = NULL WHERE key = ? AND state IN ('uncertain', 'dead_letter')"
+                " AND (SELECT state FROM outbox WHERE key = ?) <> 'hold'",
+                (key, key),
             ).rowcount
             if changed:
                 derive(connection, key, now)
@@ -263,11 +269,15 @@ class Outbox:
         return rows[0]["state"] if rows else None
 
     def counts(self) -> dict[str, int]:
-        """Return deliveries as C{pending} (C{retry_wait} too), C{sending}, C{uncertain}, C{dead_letter}."""
+        """Return deliveries as C{pending} (C{retry_wait} too), C{sending}, C{uncertain}, C{dead_letter}.
+
+        Those that are held back are none of these.
+        """
         result = {"pending": 0, "sending": 0, "uncertain": 0, "dead_letter": 0}
-        names = {"retry_wait": "pending", "hold": "pending"}
         for state, count in self._database.read(_COUNTS):
-            result[names.get(state, state)] += count
+            name = "pending" if state == "retry_wait" else state
+            if name in result:
+                result[name] += count
         return result
 
     def forget_delivered(self, before_ms: int, keep: int, limit: int) -> Deferred[int]:

@@ -183,6 +183,27 @@ class OutboxContract(StoreContract):
         assert part is not None
         self.assertEqual((part.attempts, part.first_attempt_ms), (2, 5000))
 
+    async def test_hold(self) -> None:
+        """What is held back is shown, blocks nothing, and is never sent, whoever asks."""
+        outbox, _ = await self.outbox()
+        call = {"method": "sendMessage", "params": {}}
+        state = await outbox.submit(
+            "b", "held", "final", "digest", [call, call], "known-incomplete"
+        )
+        self.assertEqual(state, "accepted")
+        (item,) = outbox.items()
+        self.assertEqual((item["state"], item["reason"]), ("hold", "known-incomplete"))
+        self.assertEqual(outbox.live_bindings(), [])
+        self.assertIs(await outbox.again(item["key"]), False)
+        self.assertEqual(await outbox.interrupted(), 0)
+        self.assertEqual(sum(outbox.counts().values()), 0)
+        await outbox.submit("b", "next", "final", "digest", [call])
+        part = outbox.next_part("b")
+        assert part is not None
+        self.assertNotEqual(part.key, item["key"])
+        again = await outbox.submit("b", "held", "final", "digest", [call, call])
+        self.assertEqual((again, outbox.state_of(item["key"])), ("accepted", "hold"))
+
     async def test_interrupted(self) -> None:
         """What a killed leader was sending is uncertain; nothing else changes."""
         outbox, (first, second) = await self.outbox(("x", 2), ("y", 1))

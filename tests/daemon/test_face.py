@@ -397,6 +397,10 @@ class DoingTests(FaceCase):
         self.assertEqual(found, {"key": item["key"]})
         self.assertEqual(self.face.outbox()[0]["state"], "pending")
         self.refused("not_found", "outbox.retry", {}, key="gone")
+        await outbox.submit("spec-id-alpha", "d2", "final", "x", [CALL], "known-incomplete")
+        held = self.face.outbox()[1]
+        self.assertEqual((held["state"], held["reason"]), ("hold", "known-incomplete"))
+        self.refused("rejected", "outbox.retry", {}, key=held["key"])
 
     @deferred
     async def test_threads(self) -> None:

@@ -10,7 +10,7 @@ from zope.interface.verify import verifyObject
 from pitelegram.delivery.announce import BUTTON
 from pitelegram.errors import CertainlyUnsent, Refused, Uncertain
 from pitelegram.routing.interfaces import INotices
-from tests.delivery.world import OWNER, DeliveryCase, text_call
+from tests.delivery.world import OWNER, DeliveryCase, delivery, text_call
 
 SEND = "sendMessage"
 
@@ -50,6 +50,23 @@ class AnnounceTests(DeliveryCase):
         self.submit("a", "1", text_call("a1"), text_call("a2"))
         self.assertEqual(len(self.announced()), 1)
         self.assertIn("chat-not-found", self.sent()[-1].params["text"])
+
+    def test_hold(self) -> None:
+        """What is held back for safety is said, without a button; nothing behind it waits."""
+        self.start()
+        held = {**delivery(text_call("half")), "knownIncomplete": True}
+        self.successResultOf(self.service.intake.submit("a", "1", held, None))
+        self.submit("a", "2", text_call("whole"))
+        self.clock.advance(1)
+        self.assertEqual(self.announced(), [])
+        texts = [call.params["text"] for call in self.sent()]
+        self.assertEqual(len(texts), 2)
+        self.assertIn("whole", texts)
+        self.assertTrue(any("known-incomplete" in text for text in texts))
+        key = self.key_of("1")
+        self.assertFalse(self.successResultOf(self.service.intake.again(key)))
+        self.clock.pump([5] * 100)
+        self.assertEqual(len(self.sent()), 2)
 
     def test_after_the_rest(self) -> None:
         """A delivery of which parts still go is announced when nothing of it goes any more."""

@@ -47,6 +47,26 @@ class ShapeTests(SynchronousTestCase):
         self.assertEqual(one, other)
         self.assertEqual((one.kind, one.calls, one.has_files), ("final", [text_call("x")], False))
 
+    def test_safety(self) -> None:
+        """What is known to be incomplete, or names its owner in half, is held back; others are not."""
+        owner = {"stableKey": "wsk1_" + "a" * 64, "stableKeyVersion": 1}
+        for more, hold in (
+            ({}, None),
+            (owner, None),
+            ({"knownIncomplete": False}, None),
+            ({"knownIncomplete": True}, "known-incomplete"),
+            ({"knownIncomplete": "no"}, "known-incomplete"),
+            ({**owner, "stableKeyVersion": True}, "owner-malformed"),
+            ({**owner, "stableKeyVersion": 2}, "owner-malformed"),
+            ({**owner, "stableKey": "wsk1_" + "A" * 64}, "owner-malformed"),
+            ({**owner, "stableKey": owner["stableKey"] + "\n"}, "owner-malformed"),
+            ({"stableKey": owner["stableKey"]}, "owner-malformed"),
+            ({"stableKeyVersion": 1}, "owner-malformed"),
+            ({"stableKey": None, "stableKeyVersion": None}, "owner-malformed"),
+        ):
+            found = parse_delivery("d", {**delivery(text_call("x")), **more})
+            self.assertEqual(found.hold, hold, more)
+
     def test_key_order_makes_no_difference(self) -> None:
         """The digest is over canonical JSON."""
         one = {"method": "sendMessage", "params": {"text": "x", "disable_notification": True}}
