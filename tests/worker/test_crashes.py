@@ -91,7 +91,8 @@ class Dying:
 def _text(number: int) -> str:
     """The prompt of that number."""
     gate = ("", "[[gate a]] ", "[[gate b]] ")[number % 3]
-    return f"p{number} {gate}[[say 'done p{number}.']]"
+    before = f"[[say 'comment p{number}.']][[tool bash 'echo x']]" if number % 3 else ""
+    return f"p{number} {before}{gate}[[say 'done p{number}.']]"
 
 
 class Crashes(SynchronousTestCase):
@@ -101,7 +102,7 @@ class Crashes(SynchronousTestCase):
 
     def test_random_lives(self) -> None:
         """Whatever the moment of each kill."""
-        outcomes = {"answered": 0, "uncertain": 0}
+        outcomes = {"answered": 0, "uncertain": 0, "commented": 0}
         for seed in range(150):
             self.random = Random(seed)
             self.rig = WorkerRig(Path(self.mktemp()).resolve())
@@ -198,7 +199,7 @@ class Crashes(SynchronousTestCase):
         lines = (self.rig.base / "session.jsonl").read_text().splitlines()[1:]
         messages = [json.loads(line)["message"] for line in lines]
         users = [message["content"] for message in messages if message["role"] == "user"]
-        found = {"answered": 0, "uncertain": 0}
+        found = {"answered": 0, "uncertain": 0, "commented": 0}
         for number in range(1, self.PROMPTS + 1):
             ran = sum(f"p{number} " in text for text in users)
             answered = self._count("final-", f"done p{number}.")
@@ -207,7 +208,24 @@ class Crashes(SynchronousTestCase):
             self.assertIn(ran, (1,) if answered else (0, 1), f"p{number} ran {ran} times")
             found["answered"] += answered
             found["uncertain"] += uncertain
+            found["commented"] += self._commented(number, ran)
         return found
+
+    def _commented(self, number: int, ran: int) -> int:
+        """What was said before an answer comes once at most, before it, and is no part of it."""
+        comment, answer = f"comment p{number}.", f"done p{number}."
+        self.assertEqual(self._count("final-", comment), 0)
+        told = self._count("comment-", comment)
+        self.assertLessEqual(told, ran, f"p{number}: {told} comments")
+        places = [
+            (name.partition("-")[0], place)
+            for place, (name, delivery) in enumerate(self.outbox.items())
+            for call in delivery["calls"]
+            if comment in call["params"]["text"] or answer in call["params"]["text"]
+        ]
+        kinds = [kind for kind, _ in sorted(places, key=lambda each: each[1])]
+        self.assertEqual(kinds, sorted(kinds), f"p{number}")
+        return told
 
     def _count(self, prefix: str, text: str) -> int:
         """How many deliveries with that prefix hold the text."""
