@@ -6,7 +6,9 @@ about a prompt that waits are about the second.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -21,8 +23,14 @@ COMPACTING = "compacting"
 RETRYING = "retrying"
 BETWEEN = "between turns"
 
+WORKER = "worker restarting"
+DAEMON = "daemon restarting"
+
 STATES = (IDLE, STREAMING, TOOL, COMPACTING, RETRYING, BETWEEN)
 """States that one worker can be brought into."""
+
+RESTARTS = (WORKER, DAEMON)
+"""The order is given while a process is killed and not there again; an answer was under way."""
 
 OTHER = "thinker"
 SWITCHED = model.Model("scripted", OTHER)
@@ -152,8 +160,45 @@ EXPECTED: dict[tuple[str, str], Cell] = {
             ),
         },
     ),
+    # The workers go on, and hear of it when they have found the next leader.
+    **_cells(DAEMON, RUNS, HELD, **_AT_WORK),
+    # The next worker judges what ran, and hears of the order before Pi is up.
+    **_cells(
+        WORKER,
+        UNKNOWN,
+        NEXT,
+        edit_waiting=((), CORRECTED),
+        edit_handed=(_LATE, HELD),
+        react_priority=((), NEXT, {"first": HELD}),
+        react_skip=((), DROPPED),
+        menu_skip=((queue.SKIPPED, "2. 🔴"), DROPPED),
+        menu_move=((queue.PRIORITIZED, "1. ⚡"), NEXT, {"first": HELD}),
+        next=((labels.NEXT_TURN,), HELD),
+        abort=(("No active turn.",), HELD),
+        stop=(("No active turn. Cleared 2 queued turns.",), DROPPED, {"first": DROPPED}),
+        compact=(_BUSY, HELD),
+        confirm=(_BUSY, HELD),
+        model=(_MODEL, HELD),
+    ),
 }
 """C{(order, state) -> Cell}."""
+
+
+def configure(agent_dir: Path, pause_ms: int = 700) -> None:
+    """Give Pi two models, and have it compact short talks and try again soon."""
+    path = agent_dir / "settings.json"
+    value = {
+        **json.loads(path.read_text()),
+        "compaction": {"keepRecentTokens": 1},
+        "retry": {"enabled": True, "maxRetries": 2, "baseDelayMs": pause_ms},
+    }
+    path.write_text(json.dumps(value))
+    path = agent_dir / "models.json"
+    document = json.loads(path.read_text())
+    (provider,) = document["providers"].values()
+    provider["models"].append({**provider["models"][0], "id": OTHER})
+    path.write_text(json.dumps(document))
+
 
 PREPARED = {"confirm": "/compact"}
 """What the operator says before anything runs."""
@@ -205,5 +250,5 @@ ORDERS: dict[str, Act] = {
 }
 """What the operator does."""
 
-GRID = [(order, state) for order in ORDERS for state in STATES]
+GRID = [(order, state) for order in ORDERS for state in (*STATES, *RESTARTS)]
 """Every cell that the table must have."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from threading import Event
 from typing import Any
 
@@ -38,6 +37,7 @@ from tests.worker.grid import (
     TOOL,
     Cell,
     Scene,
+    configure,
 )
 from tests.worker.slowrig import SlowRig
 
@@ -56,28 +56,13 @@ class Grid(RealPiCase):
     async def setUp(self) -> None:
         """Start a worker whose Pi has two models, tries again soon and compacts short talks."""
         RealPiCase.setUp(self)
-        self.configure()
+        configure(self.agent_dir, PAUSE_MS)
         self.rig = SlowRig(self.base / "rig", self.reactor, self.agent_dir)
         self.number = 0
         self.messages = 0
         self.rig.start(self.make_host(directory=self.rig.project))
         await self.rig.started
         self.rig.parts.preferences.take({"activity": "quiet"})  # only what answers orders counts
-
-    def configure(self) -> None:
-        """Write Pi's settings."""
-        path = self.agent_dir / "settings.json"
-        value = {
-            **json.loads(path.read_text()),
-            "compaction": {"keepRecentTokens": 1},
-            "retry": {"enabled": True, "maxRetries": 2, "baseDelayMs": PAUSE_MS},
-        }
-        path.write_text(json.dumps(value))
-        path = self.agent_dir / "models.json"
-        document = json.loads(path.read_text())
-        (provider,) = document["providers"].values()
-        provider["models"].append({**provider["models"][0], "id": OTHER})
-        path.write_text(json.dumps(document))
 
     @deferred
     async def tearDown(self) -> None:
