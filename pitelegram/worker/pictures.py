@@ -50,7 +50,7 @@ class Pictures:
         if not (isinstance(path, str) and isinstance(mime, str) and mime.startswith("image/")):
             return None
         try:
-            size = os.stat(path).st_size
+            size = os.lstat(path).st_size
             if not 0 < size <= limit:
                 return None
             if size < LARGE:
@@ -63,7 +63,7 @@ class Pictures:
 
 def _read(path: str, limit: int) -> str | None:
     """Return a regular file's content as base64, None when it is none or too large."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return None

@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred, execute
 from pitelegram.bridge import labels
 from pitelegram.bridge.interfaces import FileItem
 from pitelegram.testing.worker import CHAT
-from pitelegram.worker.pictures import LARGE, Pictures
+from pitelegram.worker.pictures import LARGE, Pictures, _read
 from pitelegram.worker.reading import MAX_PICTURE, pictures
 from tests.worker.test_queue import RigCase
 
@@ -80,6 +80,16 @@ class PictureTests(RigCase):
         self.assertEqual([Path(each["path"]).name for each in chosen], ["p0", "p1", "p2"])
         self.assertEqual(len(self.hand(*chosen)), 3)
         self.assertNotIn(labels.pictures_left_out("look", 1), self.rig.link.texts)
+
+    def test_planted_link(self) -> None:
+        """Where a picture was, a link to somebody's file is not followed."""
+        secret = self.rig.base / "secret"
+        secret.write_bytes(PNG)
+        wanted = self.picture("a")
+        Path(wanted["path"]).unlink()
+        Path(wanted["path"]).symlink_to(secret)
+        self.assertEqual(self.hand(wanted), [])
+        self.assertRaises(OSError, _read, wanted["path"], MAX_PICTURE)
 
     def test_damaged_content(self) -> None:
         """What is no picture's description is left out."""
