@@ -16,6 +16,8 @@ KILL_SECONDS = 5.0
 """Between SIGTERM and SIGKILL, and how long the end after that is waited for."""
 
 _LOOK_SECONDS = 0.05
+_PASSES = 50
+"""How often in a row the processes are looked at while each look finds new ones."""
 
 _log = Logger()
 
@@ -71,18 +73,36 @@ class Ending:
         self._leader = leader
         self._reaped = reaped
         self._noted: set[ProcessBirth] = set()
+        self._signalled: set[ProcessBirth] = set()
 
     async def run(self) -> None:
         """Signal all of them until they are gone."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             for process in self._note():
                 self._processes.signal(process, number)
+                self._signalled.add(process)
             until = self._clock.seconds() + KILL_SECONDS
             while self._left() and self._clock.seconds() < until:
+                if number == signal.SIGKILL:
+                    self._kill_new()
                 await sleep(self._clock, _LOOK_SECONDS)
             if not self._left():
                 return
         _log.error("a program of a handler would not end")
+
+    def _kill_new(self) -> None:
+        """Kill what was started while the others were killed: stopped first, it starts nothing more."""
+        stopped: list[ProcessBirth] = []
+        for _ in range(_PASSES):
+            new = [process for process in self._note() if process not in self._signalled]
+            for process in new:
+                self._processes.signal(process, signal.SIGSTOP)
+                self._signalled.add(process)
+            stopped += new
+            if not new:
+                break
+        for process in stopped:
+            self._processes.signal(process, signal.SIGKILL)
 
     def _note(self) -> list[ProcessBirth]:
         """Find all that belongs to it; return what lives."""

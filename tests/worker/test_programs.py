@@ -205,6 +205,37 @@ class ProgramTests(SynchronousTestCase):
         self.assertFalse(self.successResultOf(result).ok)
         self.assertTrue(process.lost)
 
+    def test_starts_faster_than_it_is_killed(self):
+        """Processes that start others until they are stopped are all ended."""
+        _, result = self.run_it(seconds=1)
+        numbers = iter(range(100, 10_000))
+        stopped = set()
+        real = self.processes.signal
+
+        def start():
+            child = ProcessBirth(next(numbers), "x:start:3")
+            self.processes.below.append(child)
+            self.processes.living.add(child)
+            self.processes.deaf.add(child)
+
+        def bomb(process, number):
+            if number == signal.SIGSTOP:
+                stopped.add(process)
+                if len(stopped) < 20:
+                    start()  # by another one that was not seen yet
+                return
+            if number == signal.SIGKILL and process not in stopped:
+                start()
+                start()
+            real(process, number)
+
+        self.processes.signal = bomb
+        start()
+        self.reactor.advance(1)
+        self.reactor.pump([0.1] * 110)
+        self.assertEqual(self.successResultOf(result).words, "took longer than 1 s")
+        self.assertEqual([each for each in self.processes.below if self.processes.alive(each)], [])
+
     def test_unkillable(self):
         """One that not even SIGKILL ends holds nobody up for ever."""
         _, result = self.run_it(seconds=1)
