@@ -55,6 +55,24 @@ class Exits(SystemCase):
         self.assertEqual(done.code, 5)
 
     @deferred
+    async def test_token_revoked_keeps_answers(self) -> None:
+        """All calls stop after the third refusal; what was to be said is said when the token is good again."""
+        daemon = await self.system.start_daemon()
+        thread = await self.system.start_worker("alpha")
+        self.system.say("[[gate g]]", thread)
+        await self.system.model.when_request(lambda request: "gate g" in request.text)
+        fault = self.system.telegram.faults.add("*", "401", times=None)
+        self.system.model.open_gate("g")
+        done = await daemon.finished.when()
+        # Calls that were on their way when the third was refused are answered, too.
+        self.assertEqual((done.code, fault.hits in range(3, 7)), (5, True), fault.hits)
+        fault.remove()
+        await self.system.start_daemon()
+        await self.system.answer("After the gate g.", thread)
+        self.assertEqual(len(self.system.answers("After the gate g.", thread)), 1)
+        self.assertEqual((await self.system.status())["outbox"]["uncertain"], 0)
+
+    @deferred
     async def test_token_refused_at_start(self) -> None:
         """A token that was never good exits with 3, in the foreground and through start."""
         self.system.write_settings(botToken="123456:" + "x" * 35, botId=None, botUsername=None)
