@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pitelegram.bridge.activity.lines import INTERRUPTED
 from pitelegram.kernel.deferring import deferred
 from tests.system import SystemCase
 
@@ -47,3 +48,19 @@ class Activity(SystemCase):
         self.assertEqual(silent["All is well."], [None])
         for name in ("💭", "First I look.", "Bash"):
             self.assertEqual(silent[name], ["true"], name)
+
+    @deferred
+    async def test_killed_worker(self) -> None:
+        """What a killed worker left at work says so once the next one is there, and keeps what it showed."""
+        (thread,) = await self.start("alpha")
+        self.system.say("[[tool bash 'echo begun; sleep 600']]", thread)
+        shown = await self.system.answer("🔧 Bash", thread)
+        await self.system.until(lambda: "update" in self.shown(shown.message_id), "its output")
+        (worker,) = self.system.workers()
+        worker.kill()
+        await self.system.until(lambda: INTERRUPTED in self.shown(shown.message_id), "the mark")
+        self.assertIn("echo begun; sleep 600", self.shown(shown.message_id))
+
+    def shown(self, message_id: int) -> str:
+        """What a message of the chat shows now."""
+        return self.system.telegram.chat.message(message_id).text
