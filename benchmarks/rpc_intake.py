@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 
 from pitelegram.pi.observing import THINKING, TOOLS  # noqa: E402
 from pitelegram.pi.rpc import RpcPiHost  # noqa: E402
-from pitelegram.testing.pihost import PiRecorder  # noqa: E402
+from pitelegram.testing.pirecorder import PiRecorder  # noqa: E402
 from pitelegram.testing.spawner import FakeSpawner  # noqa: E402
 
 ALL = (TOOLS, THINKING)

@@ -12,7 +12,7 @@ from pitelegram.kernel.deferring import deferred
 from pitelegram.pi.interfaces import IPiHost, IPiObserver
 from pitelegram.pi.observing import result_text
 from pitelegram.sandbox.directives import long_text
-from pitelegram.testing.pihost import PiRecorder
+from pitelegram.testing.pirecorder import PiRecorder
 
 
 class PiHostContract:

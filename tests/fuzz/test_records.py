@@ -19,7 +19,7 @@ from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.pi.child import PiChild
 from pitelegram.pi.rpc import RpcPiHost
 from pitelegram.pi.splitter import LINE_LIMIT, LineSplitter
-from pitelegram.testing.pihost import PiRecorder
+from pitelegram.testing.pirecorder import PiRecorder
 from pitelegram.testing.spawner import FakeSpawner
 from tests.pi.test_rpc import STATE, NoProcesses
 from tests.pi.test_transcripts import TRANSCRIPTS, records

@@ -22,7 +22,7 @@ from pitelegram.pi.sessions import (
     outcomes,
     read_header,
 )
-from pitelegram.testing.pihost import PiRecorder
+from pitelegram.testing.pirecorder import PiRecorder
 from pitelegram.testing.realpi import RealPiCase
 
 MARK = "PI_TELEGRAM_WORKER_MARK"

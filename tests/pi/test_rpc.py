@@ -15,7 +15,7 @@ from pitelegram.errors import LaunchFailed, PiGone, PiRefused
 from pitelegram.ids import ProcessBirth
 from pitelegram.pi.prompting import PROMPT_SECONDS
 from pitelegram.pi.rpc import START_SECONDS, RpcPiHost
-from pitelegram.testing.pihost import PiRecorder
+from pitelegram.testing.pirecorder import PiRecorder
 from pitelegram.testing.spawner import FakeProcess, FakeSpawner
 
 STATE = {"sessionId": "s-1", "isStreaming": False, "isCompacting": False, "pendingMessageCount": 0}

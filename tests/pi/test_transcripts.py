@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.pi.records import message_text
 from pitelegram.pi.rpc import RpcPiHost
-from pitelegram.testing.pihost import PiRecorder
+from pitelegram.testing.pirecorder import PiRecorder
 from pitelegram.testing.spawner import FakeSpawner
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
