@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import attrs
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from zope.interface import implementer
 
@@ -67,7 +70,8 @@ class Orphans(Rounds):
     their files in the same directory.
 
     @param name: how a binding is called in C{problems}.
-    @param composed: returns the deliveries that an answer of a file comes to.
+    @param compose: C{(database, directory)}: renders what the worker had not rendered; files that
+        answers name are in that directory.
     """
 
     def __init__(
@@ -79,9 +83,10 @@ class Orphans(Rounds):
         delivery: IDelivery,
         notices: INotices,
         name: Callable[[str], str],
-        composed: Callable[[dict[str, Any]], list[dict[str, Any]]] = lambda answer: [answer],
+        compose: Callable[[Database, Path], Deferred[None]],
     ) -> None:
         super().__init__(clock, PERIOD)
+        self._compose = compose
         self._clock = clock
         self._paths = paths
         self._bindings = bindings
@@ -89,7 +94,6 @@ class Orphans(Rounds):
         self._delivery = delivery
         self._notices = notices
         self._name = name
-        self._composed = composed
         self._left: dict[str, Leftover] = {}
 
     def problems(self) -> list[str]:
@@ -133,10 +137,12 @@ class Orphans(Rounds):
             if database is None:
                 raise Refusal("still-running", "a process of that worker still lives; try again")
             inbox = Inbox(database)
+            await self._compose(database, self._paths.worker_files(binding_key))
             for answer in inbox.answers():
                 await self._rescue(binding_key, answer)
                 await inbox.forget_answer(answer["delivery_id"])
             database.close()
+            shutil.rmtree(self._paths.worker_files(binding_key), ignore_errors=True)
             path = self._paths.worker_database(binding_key)
             for file in (path, *(path.with_name(path.name + tail) for tail in ("-wal", "-shm"))):
                 file.unlink(missing_ok=True)
@@ -193,6 +199,7 @@ class Orphans(Rounds):
 
     async def _take_over(self, binding_key: str, database: Database) -> Leftover:
         inbox = Inbox(database)
+        await self._compose(database, self._paths.worker_files(binding_key))
         unsendable = 0
         for answer in inbox.answers():
             if await self._rescue(binding_key, answer):
@@ -214,11 +221,11 @@ class Orphans(Rounds):
 
     async def _rescue(self, binding_key: str, answer: dict[str, Any]) -> bool:
         """Hand an answer to the outbox under its own id; False when it will never be taken."""
+        files = self._paths.worker_files(binding_key)
         try:
-            for each in self._composed(answer):
-                await self._delivery.submit(
-                    binding_key, each["delivery_id"], each["delivery"], self._paths.uploads
-                )
+            await self._delivery.submit(
+                binding_key, answer["delivery_id"], answer["delivery"], files
+            )
         except (Refusal, BusBadRequest) as error:
             self._log.error("an answer left behind cannot be sent: {why}", why=str(error))
             return False

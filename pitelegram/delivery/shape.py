@@ -16,6 +16,12 @@ METHODS = SENDS
 """What a delivery may call: whatever a worker may send itself."""
 
 MOST_CALLS = 64
+MOST_FORMS = 4096
+"""Calls of one delivery together with those that are sent instead."""
+
+DEEPEST = 2
+"""Rich messages have entities to fall back to, and those have plain text."""
+
 MOST_FILES = 20
 """Files of one call."""
 
@@ -35,7 +41,8 @@ _TEXTS = ("text", "caption", "entities", "caption_entities", "rich_message", "re
 class Delivery:
     """A delivery whose form is right.
 
-    @ivar digest: SHA-256 of kind and calls, equal for equal content.
+    @ivar digest: SHA-256 of kind and calls, equal for equal content; of a file's path only the name
+        counts.
     @ivar hold: why it must never be sent, in one word; None: it may be.
     """
 
@@ -64,7 +71,9 @@ def parse_delivery(delivery_id: str, delivery: Any) -> Delivery:
     if not isinstance(calls, list) or not 1 <= len(calls) <= MOST_CALLS:
         raise BusBadRequest(f"a delivery has 1 to {MOST_CALLS} calls")
     checked = [_a_call(call) for call in calls]
-    content = _canonical({"kind": delivery["kind"], "calls": checked})
+    if sum(map(_count, checked)) > MOST_FORMS:
+        raise BusBadRequest(f"a delivery has at most {MOST_FORMS} calls in all its forms")
+    content = _canonical({"kind": delivery["kind"], "calls": _without_directories(checked)})
     digest = hashlib.sha256(content).hexdigest()
     return Delivery(kind=delivery["kind"], calls=checked, digest=digest, hold=_hold(delivery))
 
@@ -84,7 +93,7 @@ def _hold(delivery: dict[str, Any]) -> str | None:
     return None if whole and type(version) is int and version == 1 else "owner-malformed"
 
 
-def _a_call(call: Any) -> dict[str, Any]:
+def _a_call(call: Any, depth: int = 0) -> dict[str, Any]:
     if not isinstance(call, dict) or not isinstance(call.get("params"), dict):
         raise BusBadRequest("a call is an object with method and params")
     method, params = call.get("method"), call["params"]
@@ -96,8 +105,39 @@ def _a_call(call: Any) -> dict[str, Any]:
     files = call.get("files") or []
     if not isinstance(files, list) or len(files) > MOST_FILES:
         raise BusBadRequest(f"files is a list of at most {MOST_FILES}")
-    checked = {"method": method, "params": params}
-    return {**checked, "files": [_a_file(file) for file in files]} if files else checked
+    checked: dict[str, Any] = {"method": method, "params": params}
+    if files:
+        checked["files"] = [_a_file(file) for file in files]
+    if "otherwise" in call:
+        checked["otherwise"] = _other_forms(call["otherwise"], depth)
+    return checked
+
+
+def _other_forms(calls: Any, depth: int) -> list[dict[str, Any]]:
+    """Return what is sent instead when Telegram refuses a call's markup."""
+    if not isinstance(calls, list) or not calls or depth == DEEPEST:
+        raise BusBadRequest(f"otherwise is a list of calls, at most {DEEPEST} times in each other")
+    checked = [_a_call(call, depth + 1) for call in calls]
+    if any("files" in call for call in checked):
+        raise BusBadRequest("a call that is sent instead of another has no files")
+    return checked
+
+
+def _count(call: dict[str, Any]) -> int:
+    return 1 + sum(map(_count, call.get("otherwise", ())))
+
+
+def _without_directories(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what is equal for equal content: each instance has its own uploads directory."""
+    return [
+        {
+            **call,
+            "files": [{**file, "path": file["path"].rpartition("/")[2]} for file in call["files"]],
+        }
+        if "files" in call
+        else call
+        for call in calls
+    ]
 
 
 def _refuse_elsewhere(params: dict[str, Any]) -> None:

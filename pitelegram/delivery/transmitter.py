@@ -268,11 +268,12 @@ class Transmitter:
 
     async def _plain(self, part: OutboxPart, reason: str) -> Step:
         self._rich_unknown = self._rich_unknown or reason == "not-found"
-        return await self._once_more(part, reason, plain_calls(part.call))
+        calls = part.call.get("otherwise") or plain_calls(part.call)
+        return await self._once_more(part, reason, calls)
 
     async def _once_more(self, part: OutboxPart, reason: str, calls: Sequence[Call]) -> Step:
-        """Send other calls in the part's place; a part is replaced once."""
-        if part.plain or not calls:
+        """Send other calls in the part's place: once, or as long as it names another form."""
+        if not calls or (part.plain and "otherwise" not in part.call):
             return await self._dead(part, reason)
         await self._recorded(lambda: self._outbox.replace_call(part.key, part.part, calls))
         return Step.NEXT

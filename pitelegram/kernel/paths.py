@@ -171,6 +171,10 @@ class Paths:
         """The advisory lock of a binding."""
         return self.workers / f"{_name(binding_key)}.lock"
 
+    def worker_files(self, binding_key: str) -> Path:
+        """Directory of the files that a worker's answers name, until they are receipted."""
+        return self.workers / f"{_name(binding_key)}.files"
+
     def worker_log(self, binding_key: str) -> Path:
         """Standard output and error of a binding's worker process."""
         return self.workers / f"{_name(binding_key)}.log"

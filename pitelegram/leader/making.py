@@ -12,10 +12,10 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.threads import deferToThreadPool
 
 from pitelegram.botapi.longpoll import LongPoll
-from pitelegram.bridge.leftover import leftover
 from pitelegram.bus.leader import BusServer
 from pitelegram.delivery.orphans import Orphans
 from pitelegram.delivery.service import DeliveryService
+from pitelegram.leader.rescuing import compose_left, render_options
 from pitelegram.ownership.continuity import Continuity
 from pitelegram.ownership.installation import Installation
 from pitelegram.panel.interfaces import IStatusSource
@@ -127,7 +127,9 @@ def make_orphans(leader: LeaderService) -> Orphans:
         leader.delivery.intake,
         leader.delivery.notices,
         leader.binding_name,
-        leftover,
+        lambda database, files: compose_left(
+            database, files, render_options(ground.owner.watcher.settings)
+        ),
     )
 
 

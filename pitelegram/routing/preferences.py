@@ -55,6 +55,7 @@ def as_told(settings: Settings, download_limit: int | None) -> dict[str, Any]:
     """Return what a worker is told; nothing in it is secret to the account it runs under."""
     return {
         "rendering": settings.assistant_rendering,
+        "fileAfter": settings.assistant_file_after,
         "draftPreviews": settings.assistant_draft_previews,
         "proactivePush": settings.assistant_proactive_push,
         "activity": settings.assistant_activity,

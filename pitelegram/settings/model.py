@@ -42,6 +42,7 @@ class Settings:
     threads_unattended_cleanup: bool = False
     pairing_first_contact: bool = False
     assistant_rendering: str = "rich"
+    assistant_file_after: int = 20_000
     assistant_draft_previews: bool = False
     assistant_proactive_push: bool = True
     assistant_activity: str = "verbose"

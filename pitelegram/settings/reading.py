@@ -41,6 +41,12 @@ def _identity(value: Any) -> int:
     return value
 
 
+def _count(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 2**31:
+        raise ValueError("must be a whole number, 0 or more")
+    return value
+
+
 def _texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
         raise ValueError("must be a list of texts")
@@ -119,6 +125,7 @@ _KEYS = (
     _Key(("threads", "unattendedCleanup"), "threads_unattended_cleanup", _flag, strict=True),
     _Key(("pairing", "firstContact"), "pairing_first_contact", _flag, strict=True),
     _Key(("assistant", "rendering"), "assistant_rendering", _one_of("rich", "html")),
+    _Key(("assistant", "fileAfter"), "assistant_file_after", _count),
     _Key(("assistant", "draftPreviews"), "assistant_draft_previews", _flag),
     _Key(("assistant", "proactivePush"), "assistant_proactive_push", _flag),
     _Key(("assistant", "activity"), "assistant_activity", _activity),

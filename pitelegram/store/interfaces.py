@@ -313,7 +313,10 @@ class IOutbox(Interface):
     def retry(key: str, part: int, next_attempt_ms: int, reason: str) -> Deferred[None]: ...
 
     def replace_call(key: str, part: int, calls: Sequence[dict[str, Any]]) -> Deferred[None]:
-        """Re-render as plain text, once (sets C{plain}); several calls become several parts."""
+        """Send other calls instead (sets C{plain}), once or as long as there is C{otherwise}.
+
+        Several calls become several parts.
+        """
 
     def park(key: str, part: int, reason: str) -> Deferred[None]:
         """C{uncertain}: shown, and repeated only by the operator."""

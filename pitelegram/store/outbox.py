@@ -179,11 +179,11 @@ class Outbox:
         )
 
     def replace_call(self, key: str, part: int, calls: Sequence[dict[str, Any]]) -> Deferred[None]:
-        """State C{pending} with other calls, once (sets C{plain}).
+        """State C{pending} with other calls (sets C{plain}); again while its call has C{otherwise}.
 
         More than one call become parts of their own, before what was behind this part.
 
-        @raise StoreError: the part was re-rendered before.
+        @raise StoreError: the part was re-rendered before, and there is nothing else to send.
         """
         now = self._database.now_ms()
 

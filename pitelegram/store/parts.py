@@ -16,15 +16,15 @@ SENDABLE = "state IN ('pending', 'sending', 'retry_wait')"
 def replace_part(
     connection: sqlite3.Connection, key: str, part: int, calls: Sequence[dict[str, Any]]
 ) -> None:
-    """Put plain calls in the place of one part; the parts behind it move up.
+    """Put other calls in the place of one part; the parts behind it move up.
 
-    @raise StoreError: the part was replaced before, or it is finished.
+    @raise StoreError: the part was replaced before and has no other form left, or it is finished.
     """
     change_part(
         connection,
         (key, part),
         "state = 'pending', next_attempt_ms = NULL, plain = 1, call = ?",
-        f"{SENDABLE} AND plain = 0",
+        f"{SENDABLE} AND (plain = 0 OR json_type(CAST(call AS TEXT), '$.otherwise') IS NOT NULL)",
         (dumps(calls[0]),),
     )
     behind = connection.execute(

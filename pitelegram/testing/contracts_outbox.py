@@ -143,6 +143,15 @@ class OutboxContract(StoreContract):
         await outbox.sending(key, 0)
         await self.refused(outbox.replace_call(key, 0, [message("plainer")]))
 
+    async def test_replaced_form_by_form(self) -> None:
+        """A call that names its next form can be replaced again, and the last form cannot."""
+        outbox, (key,) = await self.outbox(("x", 1))
+        await outbox.sending(key, 0)
+        second = {**message("entities"), "otherwise": [message("plain")]}
+        await outbox.replace_call(key, 0, [second])
+        await outbox.replace_call(key, 0, [message("plain")])
+        await self.refused(outbox.replace_call(key, 0, [message("plainer")]))
+
     async def test_replaced_by_many(self) -> None:
         """One part may become several; what was behind it stays behind them."""
         outbox, (key,) = await self.outbox(("x", 3))

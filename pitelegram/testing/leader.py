@@ -18,6 +18,7 @@ from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.kernel.files import write_private
 from pitelegram.kernel.jsonio import canonical, dumps
 from pitelegram.kernel.paths import Paths
+from pitelegram.testing.leaderlink import contents, shown
 
 CHAT, THREAD = 100, 7
 
@@ -29,6 +30,7 @@ class MemoryLeader:
     A delivery id that comes again must have the same content, as with the real outbox.
 
     @ivar deliveries: C{delivery_id -> delivery}, in the order of their first submission.
+    @ivar spooled: the contents of the files of deliveries.
     @ivar submissions: how often each id was submitted.
     @ivar api_calls: C{(method, params)} in order.
     @ivar states: the last heartbeat's state of each binding.
@@ -41,6 +43,7 @@ class MemoryLeader:
         self.profile = paths.profile
         self.spawns: dict[str, list[tuple[str, bytes]]] = {}
         self.deliveries: dict[str, dict[str, Any]] = {}
+        self.spooled: list[bytes] = []
         self.submissions: dict[str, int] = {}
         self.api_calls: list[tuple[str, dict[str, Any]]] = []
         self.states: dict[str, dict[str, Any]] = {}
@@ -86,12 +89,8 @@ class MemoryLeader:
     @property
     def texts(self) -> list[str]:
         """The text of every delivered call, in order."""
-        return [
-            call["params"]["text"]
-            for delivery in self.deliveries.values()
-            for call in delivery["calls"]
-            if "text" in call["params"]
-        ]
+        found = [shown(call) for each in self.deliveries.values() for call in each["calls"]]
+        return [text for text in found if text]
 
     @deferred
     async def until(self, condition: Callable[[], Any], seconds: float = 30.0) -> Any:
@@ -189,6 +188,7 @@ class MemoryLeader:
         known = self.deliveries.get(delivery_id)
         if known is None:
             self.deliveries[delivery_id] = delivery
+            self.spooled += contents(delivery)
         elif canonical(known["calls"]) != canonical(delivery["calls"]):
             return fail(Refusal("delivery-id-collision", "this id has other content"))
         return succeed("accepted" if known is None else "delivered")

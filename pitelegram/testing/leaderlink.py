@@ -24,6 +24,7 @@ class FakeLeaderLink:
     """Receipts everything at once and remembers it.
 
     @ivar submitted: C{(delivery_id, delivery)} in order, repeats included.
+    @ivar spooled: the contents of the files of submitted deliveries.
     @ivar api_calls: C{(method, params, options)} in order.
     @ivar api_results: each call takes one of these as its result (an exception fails it, a Deferred
         is waited for), while there are any; later sends give message ids from 1000.
@@ -47,6 +48,7 @@ class FakeLeaderLink:
         self.rename_results: list[Any] = []
         self.modes: list[tuple[Any, str]] = []
         self.submitted: list[tuple[str, dict[str, Any]]] = []
+        self.spooled: list[bytes] = []
         self.api_calls: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         self.api_results: list[Any] = []
         self.uploaded: list[str] = []
@@ -65,12 +67,8 @@ class FakeLeaderLink:
     @property
     def texts(self) -> list[str]:
         """The text of every submitted call, in order."""
-        return [
-            call["params"]["text"]
-            for _, delivery in self.submitted
-            for call in delivery["calls"]
-            if "text" in call["params"]
-        ]
+        found = [shown(call) for _, delivery in self.submitted for call in delivery["calls"]]
+        return [text for text in found if text]
 
     def heartbeat_now(self) -> None:
         """See L{ILeaderLink}."""
@@ -120,6 +118,7 @@ class FakeLeaderLink:
         if self.failures:
             return fail(self.failures.pop(0))
         self.submitted.append((delivery_id, delivery))
+        self.spooled += contents(delivery)
         if not self.held:
             return succeed("accepted")
         waiter: Deferred[str] = Deferred()
@@ -171,3 +170,15 @@ class FakeLeaderLink:
         """See L{ILeaderLink}."""
         self.disconnects.append((reason, delete_thread))
         return succeed({"thread": "kept"})
+
+
+def shown(call: dict[str, Any]) -> str:
+    """Return the text of a call, or the source of a rich message; empty when it has neither."""
+    params = call["params"]
+    return str(params.get("text") or params.get("rich_message", {}).get("markdown", ""))
+
+
+def contents(delivery: dict[str, Any]) -> list[bytes]:
+    """Return what is in the files that a delivery names, as a leader copies them."""
+    files = [file for call in delivery["calls"] for file in call.get("files", ())]
+    return [Path(file["path"]).read_bytes() for file in files]

@@ -111,6 +111,7 @@ class WorkerRig:
             directory=self.project,
             birth=ProcessBirth(77, "77:start:1"),
             uploads=self.paths.uploads_of,
+            files=self.paths.worker_files(BINDING),
         )
         sessions = Sessions(self.paths, self.inbox, self.project, (), lambda: self.parts.changed())
         self.service = WorkerService(

@@ -214,13 +214,15 @@ def _host(
 
 
 def _identity(options: Namespace) -> WorkerIdentity:
+    paths = Paths(options.agent_dir, options.profile)
     return WorkerIdentity(
         spec_id=options.spec_id,
         spawn_id=options.spawn_id,
         name=options.name,
         directory=Path(options.directory),
         birth=own_birth(),
-        uploads=Paths(options.agent_dir, options.profile).uploads_of,
+        uploads=paths.uploads_of,
+        files=paths.worker_files(managed_binding(options.spec_id)),
         roots=[Path(root) for root in options.root],
     )
 

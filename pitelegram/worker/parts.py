@@ -16,6 +16,7 @@ from pitelegram.bridge.interfaces import IInboundHandlers
 from pitelegram.ids import ProcessBirth, managed_binding
 from pitelegram.pi.interfaces import IPiHost
 from pitelegram.pi.sessions import mark
+from pitelegram.store.outfiles import OutFiles
 from pitelegram.store.worker_interfaces import IInbox, IOutgoing
 from pitelegram.worker.activity import Activity
 from pitelegram.worker.bestcalls import BestEffort
@@ -23,6 +24,7 @@ from pitelegram.worker.brake import Brake
 from pitelegram.worker.buttons import Buttons
 from pitelegram.worker.changes import Changes
 from pitelegram.worker.commands import Commands
+from pitelegram.worker.composing import Composer, NoOutboundHandlers
 from pitelegram.worker.control import Control
 from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.editing import Editing
@@ -64,6 +66,7 @@ class WorkerIdentity:
 
     @ivar directory: the project's real path.
     @ivar uploads: returns the directory that an instance sends files from.
+    @ivar files: the directory of the binding's outgoing files.
     @ivar roots: directories that a session may work in, beside the project.
     """
 
@@ -73,6 +76,7 @@ class WorkerIdentity:
     directory: Path
     birth: ProcessBirth
     uploads: Callable[[str], Path]
+    files: Path
     roots: Sequence[Path] = ()
 
 
@@ -118,7 +122,7 @@ class WorkerParts:
         self.sessions = sessions
         self._told: object = None
         self._after_run: Callable[[], None] = lambda: None
-        self._wire_outward(clock, random, inbox, identity)
+        self._wire_outward(clock, random, inbox, identity, in_thread)
         self.queue = Queue(
             clock,
             random,
@@ -146,7 +150,12 @@ class WorkerParts:
         host.subscribe(self.previews)
 
     def _wire_outward(
-        self, clock: IReactorTime, random: Random, inbox: IInbox, identity: WorkerIdentity
+        self,
+        clock: IReactorTime,
+        random: Random,
+        inbox: IInbox,
+        identity: WorkerIdentity,
+        in_thread: Callable[..., Deferred[Any]],
     ) -> None:
         """What goes to the leader."""
         self.registration = Registration(
@@ -161,8 +170,27 @@ class WorkerParts:
         link = self.registration.current_link
         self.calls = BestEffort(link)
         self.preferences = Preferences(inbox, link)
-        self.submitter = Submitter(clock, random, inbox, link, lambda: self.activity.before_final())
-        self.settler = Settler(clock, random, inbox, self.outgoing, self.submitter.kick)
+        self.files = OutFiles(identity.files)
+        self.submitter = Submitter(
+            clock,
+            random,
+            inbox,
+            link,
+            self.files,
+            identity.uploads,
+            in_thread,
+            lambda: self.activity.before_final(),
+        )
+        self.composer = Composer(
+            clock,
+            random,
+            self.outgoing,
+            self.preferences,
+            NoOutboundHandlers(),
+            self.files.keep,
+            self.submitter.kick,
+        )
+        self.settler = Settler(clock, random, inbox, self._answer_stored)
 
     def _wire_activity(self, clock: IReactorTime, inbox: IInbox) -> None:
         """What is shown beside answers; it hears of Pi's events before those who settle runs."""
@@ -350,6 +378,14 @@ class WorkerParts:
         if self.up() and self.ladder.phase is None:
             self.queue.open()
 
+    def _answer_stored(self) -> None:
+        self.composer.kick()
+        self.submitter.kick()
+
+    def files_to_come(self) -> frozenset[str]:
+        """Return the paths of files that an answer will name."""
+        return frozenset(file.path for file in self.outgoing.attached())
+
     def up(self) -> bool:
         """Whether Pi can be talked to."""
         return self.report.ready
@@ -358,7 +394,12 @@ class WorkerParts:
         """Whether nothing is being handed, run, compacted, queued in Pi or stored."""
         pi = self.host.state or {}
         busy = pi.get("isStreaming") or pi.get("isCompacting") or pi.get("pendingMessageCount")
-        return self.queue.quiet() and not self.settler.busy and (not busy or not self.up())
+        return (
+            self.queue.quiet()
+            and not self.settler.busy
+            and not self.composer.busy
+            and (not busy or not self.up())
+        )
 
     def after_run(self, work: Callable[[], None]) -> None:
         """Call C{work} after each settled run."""

@@ -17,6 +17,7 @@ from pitelegram.store.worker_interfaces import IInbox
 
 DEFAULTS: dict[str, Any] = {
     "rendering": "rich",
+    "fileAfter": 20_000,
     "draftPreviews": False,
     "proactivePush": True,
     "activity": "verbose",

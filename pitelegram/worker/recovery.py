@@ -76,4 +76,4 @@ async def _deliver(settler: Settler, done: Sequence[tuple[InboxRow, Finished]]) 
     said = [text.strip("\n") for text in texts.values() if text.strip()]
     text = "\n\n".join([*map(finished, said[:-1]), *said[-1:]]) or NO_TEXT
     key = answer_key([(row.rpc_id or "", row.run_id or "") for row, _ in done])
-    await settler.finish([row.seq for row, _ in done], f"final-{key}", text)
+    await settler.finish([row for row, _ in done], f"final-{key}", text)

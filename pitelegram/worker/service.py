@@ -10,6 +10,7 @@ from twisted.internet.defer import CancelledError, Deferred, TimeoutError, succe
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
+from pitelegram.bridge.composing import named_files
 from pitelegram.errors import BusError, LaunchFailed, PiTelegramError, Refusal, StoreError
 from pitelegram.kernel.deferring import deferred, sleep, spawn
 from pitelegram.kernel.observers import OneShot
@@ -92,6 +93,8 @@ class WorkerService(Service):
                 return
             parts.gatherer.begin()
             parts.frames.recover()
+            parts.files.sweep(named_files(self._inbox.answers()) | parts.files_to_come())
+            parts.composer.startService()
             parts.submitter.startService()
             parts.watch.startService()
             self._bus.startService()
@@ -242,7 +245,7 @@ class WorkerService(Service):
         if self._retention is not None and self._retention.active():
             self._retention.cancel()
         await self._last_words()
-        for service in (parts.watch, parts.submitter, self._bus):
+        for service in (parts.watch, parts.composer, parts.submitter, self._bus):
             if service.running:
                 await _stopped(service)
         parts.sessions.release()

@@ -12,14 +12,13 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pitelegram.bridge import labels
-from pitelegram.bridge.answer import answer_calls, button_call, deliveries, notice
-from pitelegram.bridge.turn import NO_TEXT
+from pitelegram.bridge.answer import button_call, deliveries, notice
+from pitelegram.bridge.composing import raw_answer
 from pitelegram.errors import StoreError
 from pitelegram.kernel.backoff import Backoff
 from pitelegram.kernel.deferring import deferred, sleep, spawn
 from pitelegram.store.rows import InboxRow
-from pitelegram.store.worker_interfaces import IInbox, IOutgoing
-from pitelegram.worker.minting import minting
+from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.runs import Handed, answer_key
 
 
@@ -53,14 +52,11 @@ class Settler:
         clock: IReactorTime,
         random: Random,
         inbox: IInbox,
-        outgoing: IOutgoing,
         stored: Callable[[], None],
     ) -> None:
         self._clock = clock
         self._random = random
         self._inbox = inbox
-        self._outgoing = outgoing
-        self._mint = minting(random, outgoing)
         self._stored = stored
         self._in_order = DeferredLock()  # what Pi says, in the order in which it said it
         self.busy = 0
@@ -72,32 +68,20 @@ class Settler:
     def settle(
         self, run_id: str, done: Sequence[Handed], text: str, footer: str | None = None
     ) -> Deferred[None]:
-        """Settle the rows of a run with its answer; fires after the commit.
-
-        @param footer: the line below it.
-        """
+        """Settle the rows of a run with its answer; fires after the commit."""
         ordered = sorted(done, key=lambda handed: handed.row.seq)
         key = answer_key([(each.rpc_id, each.run_id) for each in ordered]) if ordered else run_id
-        return self.finish([each.row.seq for each in ordered], f"final-{key}", text, footer)
+        return self.finish([each.row for each in ordered], f"final-{key}", text, footer)
 
     def finish(
-        self, seqs: Sequence[int], delivery_id: str, text: str, footer: str | None = None
+        self, rows: Sequence[InboxRow], delivery_id: str, text: str, footer: str | None = None
     ) -> Deferred[None]:
-        """Settle rows with what Pi said as their answer."""
-        return self._in_order.run(
-            self._insist, lambda: self._answer(seqs, delivery_id, text, footer)
-        )
-
-    @deferred
-    async def _answer(
-        self, seqs: Sequence[int], delivery_id: str, text: str, footer: str | None
-    ) -> None:
-        """Buttons first: nobody may press what is not known.  Stored alone they do no harm."""
-        calls, buttons = answer_calls(text, self._mint, NO_TEXT, footer)
-        if buttons:
-            await self._outgoing.add_buttons(buttons)
-        answers = deliveries(delivery_id, "final", calls, self.now_ms())
-        await self._inbox.settle(seqs, answers)
+        """Settle rows with Pi's words as their answer, to be rendered afterwards."""
+        anchor = next((row.message_id for row in rows if row.source == "telegram"), None)
+        origin = "telegram" if anchor is not None else "local"
+        raw = raw_answer(delivery_id, text, self.now_ms(), anchor, footer, origin)
+        seqs = [row.seq for row in rows]
+        return self._in_order.run(self._insist, lambda: self._inbox.settle(seqs, [raw]))
 
     def commit(self, seqs: Sequence[int], answers: Sequence[dict[str, Any]]) -> Deferred[None]:
         """Settle rows together with these deliveries."""
@@ -105,18 +89,11 @@ class Settler:
 
     def comment(self, run_id: str, number: int, text: str) -> Deferred[None]:
         """Have something said before the answer, silently; a known run and number is said once."""
-        name = f"comment-{run_id}-{number}"
-        return self._in_order.run(self._insist, lambda: self._comment(name, text))
-
-    @deferred
-    async def _comment(self, delivery_id: str, text: str) -> None:
-        calls, buttons = answer_calls(text, self._mint)
-        for call in calls:
-            call["params"]["disable_notification"] = True
-        if buttons:
-            await self._outgoing.add_buttons(buttons)
-        for answer in deliveries(delivery_id, "notice", calls, self.now_ms()):
-            await self._inbox.add_answer(answer["delivery_id"], answer["kind"], answer["delivery"])
+        raw = raw_answer(f"comment-{run_id}-{number}", text, self.now_ms(), silent=True)
+        return self._in_order.run(
+            self._insist,
+            lambda: self._inbox.add_answer(raw["delivery_id"], raw["kind"], raw["delivery"]),
+        )
 
     def unhand(self, seq: int) -> Deferred[None]:
         """Hold a row again that Pi did not take."""

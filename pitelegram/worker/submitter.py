@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,10 +14,12 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pitelegram.bridge.answer import notice
+from pitelegram.bridge.composing import has_files, named_files
 from pitelegram.bus.interfaces import ILeaderLink
-from pitelegram.errors import BusBadRequest, BusError, Refusal, StoreError
+from pitelegram.errors import BusBadRequest, BusError, Refusal, StoreError, UnsafeFile
 from pitelegram.kernel.backoff import Backoff
 from pitelegram.kernel.deferring import deferred
+from pitelegram.store.outfiles import OutFiles, remove
 from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.settling import short_id
 
@@ -30,6 +34,9 @@ class Submitter(Service):
     repeat.  One that the leader will never take is dropped with an error in the log and a notice.
 
     @param link: returns the registered link, None while there is none.
+    @param files: the files that answers name.
+    @param uploads: returns the directory of an instance that files are sent from.
+    @param in_thread: C{(function, *arguments) -> Deferred}, for copying.
     @param before_final: fires when an answer may be submitted: what belongs before it is shown.
     """
 
@@ -41,11 +48,17 @@ class Submitter(Service):
         random: Random,
         inbox: IInbox,
         link: Callable[[], ILeaderLink | None],
+        files: OutFiles,
+        uploads: Callable[[str], Path],
+        in_thread: Callable[..., Deferred[Any]],
         before_final: Callable[[], Deferred[None]] = lambda: succeed(None),
     ) -> None:
         self._clock = clock
         self._inbox = inbox
         self._link = link
+        self._files = files
+        self._uploads = uploads
+        self._in_thread = in_thread
         self._before_final = before_final
         self._backoff = Backoff(0.5, 60.0, random)
         self._running: Deferred[None] | None = None
@@ -85,7 +98,7 @@ class Submitter(Service):
     @deferred
     async def _run(self) -> None:
         try:
-            while self.running and (answers := self._inbox.answers()):
+            while self.running and (answers := self._rendered()):
                 for answer in answers:
                     if not await self._until_receipted(answer):
                         return
@@ -95,6 +108,10 @@ class Submitter(Service):
             self._log.failure("submitting answers failed")
         finally:
             self._running = None
+
+    def _rendered(self) -> list[dict[str, Any]]:
+        """Return what may be submitted: nothing overtakes an answer that is still being rendered."""
+        return list(takewhile(lambda answer: answer["kind"] != "raw", self._inbox.answers()))
 
     async def _until_receipted(self, answer: dict[str, Any]) -> bool:
         """Submit one; False when there is no link, or the end has come."""
@@ -121,7 +138,7 @@ class Submitter(Service):
         """Submit one; False when it must be tried again later."""
         delivery_id = answer["delivery_id"]
         try:
-            await link.submit_delivery(delivery_id, answer["delivery"])
+            await self._handed_over(link, answer)
             await self._inbox.forget_answer(delivery_id)
         except Refusal as refusal:
             if refusal.code in PASSING:
@@ -129,11 +146,22 @@ class Submitter(Service):
             await self._drop(answer, refusal.code)
         except BusBadRequest:
             await self._drop(answer, "bad-request")
-        except (BusError, StoreError) as error:
+        except (BusError, StoreError, OSError, UnsafeFile) as error:
             self._log.info("an answer waits: {reason}", reason=str(error))
             return False
         self._backoff.reset()
+        self._files.discard(named_files([answer]))
         return True
+
+    async def _handed_over(self, link: ILeaderLink, answer: dict[str, Any]) -> None:
+        delivery, copies = answer["delivery"], []
+        if has_files(answer):
+            uploads = self._uploads(link.registration["instanceId"])
+            delivery, copies = await self._in_thread(self._files.placed, delivery, uploads)
+        try:
+            await link.submit_delivery(answer["delivery_id"], delivery)
+        finally:
+            remove(copies)
 
     async def _drop(self, answer: dict[str, Any], code: str) -> None:
         delivery_id = answer["delivery_id"]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from itertools import count
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.bridge import labels
-from pitelegram.bridge.answer import answer_calls, button_call, deliveries, notice, text_calls
-from pitelegram.bridge.comments import HEADING
+from pitelegram.bridge.answer import button_call, deliveries, notice, text_calls
 from pitelegram.bridge.prompt import prompt_text, summary
 
 
@@ -32,46 +30,6 @@ class Prompts(SynchronousTestCase):
             summary("[telegram] one two three four five six"), "one two three four five…"
         )
         self.assertEqual(summary("x" * 50), "x" * 40 + "…")
-
-
-class Answers(SynchronousTestCase):
-    """L{answer_calls}."""
-
-    def texts(self, text: str, footer: str | None = None) -> list[str]:
-        """What is shown of an answer."""
-        keys = count(1)
-        calls, buttons = answer_calls(text, lambda: f"{next(keys):08x}", "nothing", footer)
-        keyboards = [call["params"].get("reply_markup") for call in calls]
-        self.assertEqual(any(keyboards), bool(buttons))
-        self.assertFalse(any(keyboards[:-1]))
-        return [call["params"]["text"] for call in calls]
-
-    def test_something_is_shown(self) -> None:
-        """The text, else what is to be spoken, else the heading of buttons, else that there is nothing."""
-        button, voice = "<!-- telegram_button: A -->", "<!-- telegram_voice: Hello -->"
-        for text, shown in (
-            (f"a\n{button}\n{voice}", "a"),
-            (f"{button}\n{voice}", HEADING),
-            (voice, "Hello"),
-            (button, HEADING),
-            (f"{button}\n\x7f\x7f", HEADING),
-            ("\x7f\u200b", "nothing"),
-            ("<!-- x -->", "nothing"),
-            ("", "nothing"),
-        ):
-            self.assertEqual(self.texts(text), [shown], text)
-        self.assertEqual(answer_calls("", str), ([], []))
-
-    def test_footer(self) -> None:
-        """It stands below whatever is shown, and nothing that is open takes it."""
-        for text, shown in (
-            ("a", "a"),
-            ("<!-- telegram_button: A -->", HEADING),
-            ("a\n<!-- b", "a"),
-            ("```\na", "```\na\n```"),
-            ("", "nothing"),
-        ):
-            self.assertEqual(self.texts(text, "used 5"), [f"{shown}\n\nused 5"])
 
 
 class Deliveries(SynchronousTestCase):

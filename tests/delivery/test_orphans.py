@@ -8,12 +8,14 @@ from typing import Any
 from twisted.internet.defer import Deferred, fail
 from zope.interface.verify import verifyObject
 
-from pitelegram.bridge.leftover import leftover
+from pitelegram.bridge.rendering.records import RenderOptions
 from pitelegram.delivery.orphans import PERIOD, Orphans
 from pitelegram.errors import Refusal, StoreFull
 from pitelegram.kernel.flock import FileLock, is_free
 from pitelegram.kernel.paths import Paths
+from pitelegram.leader.rescuing import compose_left
 from pitelegram.routing.interfaces import IExpectation, IInboxProbe
+from pitelegram.store.database import Database
 from pitelegram.store.inbox import Inbox
 from pitelegram.testing.delivery import FakeExpectation
 from pitelegram.testing.stores import worker_database
@@ -37,8 +39,12 @@ class OrphanTests(DeliveryCase):
             self.service.intake,
             self.service.notices,
             lambda key: f"worker {key}",
-            leftover,
+            self.compose,
         )
+
+    def compose(self, database: Database, files: Path) -> Deferred[None]:
+        """Render as the leader does."""
+        return compose_left(database, files, RenderOptions(rendering="html"))
 
     def leave(self, key: str = "a", answers: int = 0, held: int = 0, handed: int = 0) -> None:
         """Leave these in a binding's file."""
@@ -119,6 +125,7 @@ class OrphanTests(DeliveryCase):
         self.successResultOf(inbox.add_answer("answer-1", "final", delivery(text_call("whole"))))
         self.successResultOf(database.stopService())
         self.examine()
+        self.assertEqual(len(self.flushLoggedErrors(KeyError)), 1)
         self.assertIn("whole", self.texts())
         self.assertEqual(self.left(), ["answer-0"])
         self.assertIn("1 answer could not be taken over", self.orphans.problems()[0])

@@ -30,6 +30,7 @@ from pitelegram.bridge.reactions import PRIORITY, SKIP
 from pitelegram.errors import PiRefused
 from pitelegram.ids import delivery_id
 from pitelegram.store.inbox import Inbox
+from pitelegram.store.outgoing import Outgoing
 from pitelegram.store.rows import InboxRow
 from pitelegram.testing.stores import worker_database
 from pitelegram.testing.worker import BINDING, CHAT, WorkerRig
@@ -107,6 +108,7 @@ class Lives(RuleBasedStateMachine):
         if self.file is not None:
             rig.database.close()
             rig.database = worker_database(rig.clock, self.file)
+            rig.outgoing = Outgoing(rig.database)
         rig.inbox = WatchedInbox(Inbox(rig.database), self)  # type: ignore[assignment]
         self.flying = 0
         self.pi = WritingPi(rig.clock, rig.base / "session.jsonl")

@@ -57,6 +57,7 @@ class Telling(SettingsCase):
             settings,
             {
                 "rendering": "rich",
+                "fileAfter": 20_000,
                 "draftPreviews": False,
                 "proactivePush": True,
                 "activity": "verbose",

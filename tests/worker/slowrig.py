@@ -8,6 +8,7 @@ from typing import Any
 
 from pitelegram.store.database import Database
 from pitelegram.store.inbox import Inbox
+from pitelegram.store.outgoing import Outgoing
 from pitelegram.testing.worker import WorkerRig
 
 PATIENCE = 20.0
@@ -21,6 +22,7 @@ class SlowRig(WorkerRig):
         self.database = Database(base / "worker.sqlite3", "worker", clock, clock)
         self.database.startService()
         self.inbox = Inbox(self.database)
+        self.outgoing = Outgoing(self.database)
         self.inbox.set_meta("time-told", f"{clock.seconds():.0f}")
 
     def hold_up(self) -> Event:

@@ -12,6 +12,7 @@ from pitelegram.bridge.activity.lines import INTERRUPTED
 from pitelegram.bridge.activity.thoughts import MOST_FRAMES
 from pitelegram.errors import LinkLost, Refusal
 from pitelegram.pi.observing import CompactionStep, Retry
+from pitelegram.testing.leaderlink import shown
 from pitelegram.testing.worker import CHAT, THREAD, WorkerRig
 from pitelegram.worker.frames import FINAL_WAITS, MOST_WAITING
 
@@ -29,16 +30,30 @@ def result(text: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}]}
 
 
-class SlowButtons:
-    """Stores buttons once its gate is open."""
+class SlowOutgoing:
+    """Stores what was composed once it may."""
 
     def __init__(self, outgoing: Any) -> None:
-        self.gate: Deferred[None] = Deferred()
         self._outgoing = outgoing
+        self._waiting: list[Deferred[None]] | None = []
 
-    def add_buttons(self, buttons: Any) -> Deferred[None]:
+    def __getattr__(self, name: str) -> Any:
+        """Be like the real one in all else."""
+        return getattr(self._outgoing, name)
+
+    def composed(self, *arguments: Any) -> Deferred[None]:
         """See L{IOutgoing<pitelegram.store.worker_interfaces.IOutgoing>}."""
-        return self.gate.addCallback(lambda _: self._outgoing.add_buttons(buttons))
+        if self._waiting is None:
+            return self._outgoing.composed(*arguments)
+        waiter: Deferred[None] = Deferred()
+        self._waiting.append(waiter)
+        return waiter.addCallback(lambda _: self._outgoing.composed(*arguments))
+
+    def release(self) -> None:
+        """From now on it may."""
+        waiting, self._waiting = self._waiting or [], None
+        for waiter in waiting:
+            waiter.callback(None)
 
 
 class ActivityCase(SynchronousTestCase):
@@ -379,7 +394,7 @@ class CommentTests(ActivityCase):
         return [
             (
                 each["kind"],
-                call["params"]["text"],
+                shown(call),
                 call["params"].get("disable_notification", False),
             )
             for _, each in self.rig.link.submitted
@@ -426,8 +441,8 @@ class CommentTests(ActivityCase):
 
     def test_order_on_a_slow_disk(self) -> None:
         """A comment whose buttons take long to be stored comes before the answer all the same."""
-        settler, slow = self.rig.parts.settler, SlowButtons(self.rig.parts.settler._outgoing)
-        settler._outgoing = slow  # type: ignore[assignment]
+        composer, slow = self.rig.parts.composer, SlowOutgoing(self.rig.outgoing)
+        composer._outgoing = slow  # type: ignore[assignment]
         self.rig.message("[[gate a]]" + ECHO)
         self.rig.run()
         self.host.tell(
@@ -436,7 +451,7 @@ class CommentTests(ActivityCase):
         self.host.open_gate("a")
         self.rig.run(3)
         self.assertEqual(self.rig.link.texts, [])
-        slow.gate.callback(None)
+        slow.release()
         self.rig.run(3)
         self.assertEqual(self.rig.link.texts[0], "Look")
         self.assertEqual(self.rig.link.texts[-1], "Done")

@@ -212,6 +212,7 @@ class Answers(RigCase):
     def test_last_message(self) -> None:
         """Of a long answer the last message has them."""
         rig = self.started()
+        rig.parts.preferences.take({"rendering": "html"})
         rig.message("[[long 9000]] [[say '\\n<!-- telegram_button: A -->']]")
         ((_, delivery),) = rig.link.submitted
         found = keyboards(delivery)

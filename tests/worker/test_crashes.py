@@ -16,6 +16,7 @@ from pitelegram.bridge.buttons import keyboard
 from pitelegram.bridge.outgoing import Button
 from pitelegram.store.inbox import Inbox
 from pitelegram.store.outgoing import Outgoing
+from pitelegram.testing.leaderlink import shown
 from pitelegram.testing.pihost import FakePiHost
 from pitelegram.testing.worker import WorkerRig
 
@@ -230,7 +231,7 @@ class Crashes(SynchronousTestCase):
     def _count(self, prefix: str, text: str) -> int:
         """How many deliveries with that prefix hold the text."""
         return sum(
-            call["params"]["text"].count(text)
+            shown(call).count(text)
             for name, delivery in self.outbox.items()
             if name.startswith(prefix)
             for call in delivery["calls"]

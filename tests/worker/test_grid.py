@@ -9,6 +9,7 @@ from twisted.internet.task import deferLater
 
 from pitelegram.kernel.deferring import deferred
 from pitelegram.store.rows import InboxRow
+from pitelegram.testing.leaderlink import shown
 from pitelegram.testing.realpi import RealPiCase
 from pitelegram.testing.worker import CHAT
 from tests.worker.grid import (
@@ -124,7 +125,7 @@ class Grid(RealPiCase):
         toasts = [p["text"] for m, p, _ in calls if m == "answerCallbackQuery"]
         menus = [p["text"] for m, p, _ in calls if m in ("sendMessage", "editMessageText")]
         told = [
-            call["params"]["text"]
+            shown(call)
             for name, delivery in self.rig.link.submitted[self.deliveries :]
             if not name.startswith("final-")
             for call in delivery["calls"]
@@ -135,7 +136,7 @@ class Grid(RealPiCase):
     def answers(self) -> str:
         """What Pi answered since the cell began."""
         return "\n".join(
-            call["params"]["text"]
+            shown(call)
             for name, delivery in self.rig.link.submitted[self.begun_deliveries :]
             if name.startswith("final-")
             for call in delivery["calls"]

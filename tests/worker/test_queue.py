@@ -9,8 +9,9 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from pitelegram.bridge import labels
-from pitelegram.errors import PiRefused, StoreFull
-from pitelegram.testing.worker import WorkerRig
+from pitelegram.delivery.shape import parse_delivery
+from pitelegram.errors import LinkLost, PiRefused, StoreFull
+from pitelegram.testing.worker import BINDING, WorkerRig
 from pitelegram.worker.port import control_delivery_id
 
 
@@ -99,13 +100,32 @@ class Queueing(RigCase):
         self.assertEqual((rig.prompts(), rig.states()), (["x"], {"settled": 1}))
 
     def test_long_answer(self) -> None:
-        """30,000 characters arrive whole, in order, within the limit."""
+        """Of 30,000 characters the beginning is a message, and a file behind it has all of them."""
         rig = self.started()
         rig.message("[[long 30000]]")
-        texts = rig.link.texts
-        self.assertEqual(len("\n".join(texts)), 30_000)
-        self.assertTrue(all(len(text) <= 4096 for text in texts))
-        self.assertEqual(len(rig.link.submitted), 1)
+        [text] = rig.link.texts
+        self.assertLessEqual(len(text), 4096)
+        self.assertEqual([len(content) for content in rig.link.spooled], [30_000])
+        [first, second] = [name for name, _ in rig.link.submitted]
+        self.assertEqual(second, f"{first}.file")
+        self.assertFalse(list(rig.paths.worker_files(BINDING).iterdir()), "receipted, and kept")
+
+    def test_long_answer_submitted_twice(self) -> None:
+        """A file is placed for each submission, and the delivery stays equal."""
+        rig = self.started()
+        rig.link.held = True
+        rig.message("[[long 30000]]")
+        rig.link.release()
+        rig.run()
+        (name, first) = rig.link.submitted[-1]
+        rig.link.release(LinkLost("gone"))
+        rig.service._bus.lose()  # type: ignore[union-attr]
+        rig.connect()
+        rig.run(2)
+        self.assertEqual([each for each, _ in rig.link.submitted], [name])
+        second = rig.link.submitted[0][1]
+        self.assertEqual(len(rig.link.spooled[0]), 30_000)
+        self.assertEqual(parse_delivery(name, first).digest, parse_delivery(name, second).digest)
 
     def test_run_that_nobody_asked_for(self) -> None:
         """What an extension made Pi say is delivered too."""

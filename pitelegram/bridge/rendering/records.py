@@ -58,11 +58,17 @@ class Step:
     """One part of an answer, in all forms: each form's calls show the same content.
 
     @ivar rich: empty where it cannot be shown so.
+    @ivar plains: for each call of C{entities}, the calls that show the same without entities.
     """
 
     rich: tuple[Call, ...]
     entities: tuple[Call, ...]
-    plain: tuple[Call, ...]
+    plains: tuple[tuple[Call, ...], ...]
+
+    @property
+    def plain(self) -> tuple[Call, ...]:
+        """The whole part without entities."""
+        return tuple(call for calls in self.plains for call in calls)
 
     def attempts(self) -> tuple[tuple[Call, ...], ...]:
         """Return the forms to try, in order, each once: the next one when one was refused."""

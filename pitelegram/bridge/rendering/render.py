@@ -7,10 +7,17 @@ from collections.abc import Iterator, Sequence
 from pitelegram.bridge.rendering.converting import Converter, Document
 from pitelegram.bridge.rendering.messages import entity_calls, plain_calls, rich_call, visible
 from pitelegram.bridge.rendering.parsing import Events, parse
-from pitelegram.bridge.rendering.records import AttachedText, Rendered, RenderOptions, Span, Step
+from pitelegram.bridge.rendering.records import (
+    AttachedText,
+    Call,
+    Rendered,
+    RenderOptions,
+    Span,
+    Step,
+)
 from pitelegram.bridge.rendering.richsource import Chunk, chunks
 from pitelegram.bridge.rendering.source import regular, safe, too_deep
-from pitelegram.bridge.rendering.splitting import LIMIT, Measure, split
+from pitelegram.bridge.rendering.splitting import LIMIT, Measure, Part, split
 
 FILE_NAME = "answer.md"
 
@@ -75,15 +82,14 @@ def _places(source: str, document: Document, found: Sequence[Chunk]) -> Iterator
 def _step(document: Document, measure: Measure, start: int, end: int, markdown: str) -> Step:
     spans = _within(document.spans, start, end)
     parts = split(document.text, spans, bounds=(start, end), measure=measure)
-    moved = [
-        span._replace(start=max(span.start, start) - start, end=min(span.end, end) - start)
-        for span in spans
-    ]
+    shown = [part for part in parts if visible(part.text)]
     return Step(
-        rich=(rich_call(markdown),),
-        entities=tuple(entity_calls(parts)),
-        plain=tuple(plain_calls(document.text[start:end], moved)),
+        rich=(rich_call(markdown),), entities=tuple(entity_calls(shown)), plains=_plains(shown)
     )
+
+
+def _plains(parts: Sequence[Part]) -> tuple[tuple[Call, ...], ...]:
+    return tuple(tuple(plain_calls(part.text, part.spans)) for part in parts)
 
 
 def _within(spans: tuple[Span, ...], start: int, end: int) -> list[Span]:
@@ -95,8 +101,7 @@ def _entity_steps(document: Document, measure: Measure) -> tuple[Step, ...]:
     for part in split(document.text, document.spans, measure=measure):
         calls = tuple(entity_calls([part]))
         if calls:
-            plain = tuple(plain_calls(part.text, part.spans))
-            steps.append(Step(rich=(), entities=calls, plain=plain))
+            steps.append(Step(rich=(), entities=calls, plains=_plains([part])))
     return tuple(steps)
 
 
