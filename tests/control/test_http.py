@@ -8,7 +8,7 @@ from pathlib import Path
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.endpoints import UNIXClientEndpoint, connectProtocol
 from twisted.internet.protocol import Protocol
-from twisted.internet.task import Clock
+from twisted.internet.task import Clock, LoopingCall
 from twisted.trial.unittest import TestCase
 
 from pitelegram.control import status
@@ -356,13 +356,12 @@ class HostileTests(ServerCase):
         head = b"POST /v1/commands HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n"
         client.transport.write(head)
 
-        def more():
-            if not client.closed.called:
-                client.transport.write(b" " * 1_000_000)
-                self.reactor.callLater(0.001, more)
-
-        more()
-        self.assertTrue((await client.closed).startswith(b"HTTP/1.1 413 "))
+        writing = LoopingCall(lambda: client.transport.write(b" " * 1_000_000))
+        writing.start(0.001).addErrback(lambda _: None)
+        try:
+            self.assertTrue((await client.closed).startswith(b"HTTP/1.1 413 "))
+        finally:
+            writing.stop()
 
 
 class EventTests(ServerCase):
