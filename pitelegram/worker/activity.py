@@ -99,6 +99,9 @@ class Activity(PiObserver):
     def ended(self, reason: str) -> None:
         """Pi is gone: what runs is interrupted."""
         self._close()
+        if self._compaction is not None:
+            self._frames.close(self._compaction)
+            self._compaction = None
 
     def assistant_message(self, message: dict[str, Any]) -> None:
         """The model is done thinking; when it said something, what follows stands below that."""
@@ -110,16 +113,10 @@ class Activity(PiObserver):
 
     def _close(self) -> None:
         self._close_thoughts()
-        running, self._running = list(self._running.values()), {}
-        for batch, view in running:
-            view.interrupt()
-            if batch is not self._batch:
-                self._draw(batch)
+        for call_id in list(self._running):
+            self._interrupt(call_id)
         self._leave_batch()
         self._end_retry()
-        if self._compaction is not None:
-            self._frames.close(self._compaction)
-            self._compaction = None
 
     # --- thoughts ------------------------------------------------------------------------------
 
@@ -149,6 +146,7 @@ class Activity(PiObserver):
 
     def tool_started(self, call_id: str, name: str, arguments: Any) -> None:
         """A tool runs: its arguments are visible at once."""
+        self._interrupt(call_id)
         view = ToolView.of(name, arguments)
         if self._batch is not None and not fits(self._batch.views, view):
             self._leave_batch()
@@ -172,6 +170,14 @@ class Activity(PiObserver):
         if found is not None:
             batch, view = found
             view.end(result_text(result), failed)
+            self._draw(batch)
+
+    def _interrupt(self, call_id: str) -> None:
+        """Nobody will tell the end of a tool, if there is one of that id."""
+        found = self._running.pop(call_id, None)
+        if found is not None:
+            batch, view = found
+            view.interrupt()
             self._draw(batch)
 
     def _leave_batch(self) -> None:

@@ -141,11 +141,12 @@ class Frames:
         self._go_on()
 
     def settled(self) -> Deferred[None]:
-        """Fire once what is here now is shown, or cannot be, after 2 s at the latest.
+        """Fire once what is closed now is shown, or cannot be, after 2 s at the latest.
 
-        What was not sent by then never is: it would stand behind the answer.
+        What was not sent by then never is: it would stand behind the answer.  What is open belongs to
+        a later run.
         """
-        frames = [frame for frame in self._frames if frame.pending and frame.tries == 0]
+        frames = [f for f in self._frames if f.closed and f.pending and f.tries == 0]
         if not frames or self._stopped:
             return succeed(None)
         if self._blocked > self._clock.seconds() + FINAL_WAITS or self._link() is None:

@@ -127,6 +127,22 @@ class ToolTests(SynchronousTestCase):
         self.assertEqual(tools_message([failed, lost])["text"], "❌ A\nno\n⏹ B")
 
     @given(
+        st.text(),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        ),
+        st.text(),
+    )
+    def test_anything(self, name: str, arguments: Any, found: str) -> None:
+        """Whatever a tool is called, gets and gives is a message."""
+        view = ToolView.of(name, arguments)
+        view.update(found)
+        tools_message([view])
+        view.end(found, failed=True)
+        self.assertTrue(tools_message([view])["text"].startswith("❌ "))
+
+    @given(
         st.lists(
             st.tuples(st.text(max_size=90), st.integers(0, 3000), st.integers(0, 9000)), max_size=12
         )

@@ -48,6 +48,16 @@ RUBBISH: list[bytes] = [
     b'{"type":"agent_start","type":"agent_settled"}',
     b'{"n":' + b"9" * 5000 + b"}",
     b'{"n":NaN}',
+    b'{"type":"tool_execution_start","toolCallId":[],"toolName":{},"args":7}',
+    b'{"type":"tool_execution_start","toolCallId":"c","toolName":"t","args":' + b'{"a":[' * 1500,
+    b'{"type":"tool_execution_update","toolCallId":"c","partialResult":{"content":[7,{"text":[]}]}}',
+    b'{"type":"tool_execution_end","toolCallId":"c","result":"' + b"\\u00e9" * 100_000,
+    b'{"type":"tool_execution_end","isError":true}',
+    b'{"type":"tool_execution_nonsense","toolCallId":"c","toolName":"t"}',
+    b'{"type":"message_update","assistantMessageEvent":{"type":"thinking_delta","delta":7}}',
+    b'{"type":"message_update","assistantMessageEvent":{"type":"thinking_delta","delta":"\\ud83d"}}',
+    b'{"type":"auto_retry_start","attempt":"x","maxAttempts":-1,"delayMs":1e400,"errorMessage":[]}',
+    b'{"type":"compaction_end","reason":7,"result":[],"aborted":"no","errorMessage":{}}',
 ]
 
 
@@ -107,6 +117,7 @@ class RecordTests(SynchronousTestCase):
             [sys.executable], Path("/"), {}, spawner, self.clock, processes=NoProcesses()
         )
         host.subscribe(self.recorder)
+        host.want(["tools", "thinking"])
         starting = host.start()
         process = spawner.processes[-1]
         self.answer(process, "get_state", STATE)

@@ -281,6 +281,20 @@ class FrameTests(ActivityCase):
         self.assertEqual(len(self.calls("sendMessage")), 1)
         self.assertEqual(self.calls()[-1]["message_id"], 77)
 
+    def test_later_runs_do_not_hold_up_an_answer(self) -> None:
+        """What an answer waits for is what was shown before it, not what the next run shows."""
+        self.begin()
+        hanging: Deferred[Any] = Deferred()
+        self.rig.link.api_results = [hanging]
+        self.host.tell("tool_started", "c", "bash", {})
+        self.rig.parts.settler.finish([], "final-earlier", "Earlier")
+        self.rig.run(0.2)
+        self.assertEqual(self.rig.link.texts, ["Earlier"])
+        hanging.callback({"message_id": 77})
+        self.host.open_gate("a")
+        self.rig.run(3)
+        self.assertIn("⏹ Bash", self.calls()[-1]["text"])
+
     def test_most_waiting(self) -> None:
         """What cannot be sent does not pile up."""
         self.begin()
@@ -557,11 +571,13 @@ class TroubleTests(ActivityCase):
         self.begin()
         self.host.tell("compaction", CompactionStep(reason="manual"))
         self.host.tell("compaction", CompactionStep(reason="threshold"))
-        self.rig.run()
+        self.host.open_gate("a")
+        self.rig.run(1)
         self.host.tell(
             "compaction", CompactionStep(reason="threshold", over=True, before=9000, after=800)
         )
         self.rig.run(2)
         (sent,), (edit,) = self.calls("sendMessage"), self.calls("editMessageText")
         self.assertIn("compacts", sent["text"])
+        self.assertEqual(self.rig.link.texts, ["After the gate a."])
         self.assertIn("9.0k → 800", edit["text"])

@@ -92,15 +92,15 @@ def humanised(name: str) -> str:
 def argument_text(arguments: Any) -> str:
     """Return arguments for people: a line for each, or JSON where they are nested."""
     if not isinstance(arguments, dict):
-        return "" if arguments is None else dumps(arguments).decode()
+        return "" if arguments is None else _json(arguments)
     if len(arguments) == 1:
         ((name, value),) = arguments.items()
         if name in _ALONE and isinstance(value, str):
             return value
     if any(isinstance(value, dict | list) for value in arguments.values()):
-        return dumps(arguments).decode()
+        return _json(arguments)
     return "\n".join(
-        f"{name}: {value if isinstance(value, str) else dumps(value).decode()}"
+        f"{name}: {value if isinstance(value, str) else _json(value)}"
         for name, value in arguments.items()
     )
 
@@ -136,3 +136,11 @@ def tools_message(views: Sequence[ToolView]) -> dict[str, Any]:
 
 def _detail(text: str) -> str:
     return inert(shorten(without_secrets(clean(text)), DETAIL))
+
+
+def _json(value: Any) -> str:
+    """Return JSON; C{…} of what has none, such as a number of a thousand digits."""
+    try:
+        return dumps(value).decode()
+    except ValueError:
+        return "…"

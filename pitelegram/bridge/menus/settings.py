@@ -112,8 +112,8 @@ SETTINGS = (
         title="🔬 Activity",
         sentence="What is shown of Pi's work before the answer.",
         values=(
-            Value("quiet", "quiet", "nothing"),
-            Value("thinking", "thinking", "that Pi thinks"),
+            Value("quiet", "quiet", "only what it says"),
+            Value("thinking", "thinking", "what it thinks"),
             Value("tools", "tools", "the tools that it uses"),
             Value("verbose", "verbose", "everything"),
         ),
