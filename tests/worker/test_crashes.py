@@ -222,7 +222,7 @@ class Crashes(SynchronousTestCase):
             (name.partition("-")[0], place)
             for place, (name, delivery) in enumerate(self.outbox.items())
             for call in delivery["calls"]
-            if comment in call["params"]["text"] or answer in call["params"]["text"]
+            if comment in shown(call) or answer in shown(call)
         ]
         kinds = [kind for kind, _ in sorted(places, key=lambda each: each[1])]
         self.assertEqual(kinds, sorted(kinds), f"p{number}")
