@@ -187,6 +187,8 @@ class Sender(Service):
                 if delay > 0:
                     await self._nap(lane, delay)
                     continue
+                if await self._transmitter.reshaped(part):
+                    continue
                 await self._gate.wait(target.chat_id)
                 if not self._may_send() or self._transmitter.target(lane.binding_key) != target:
                     continue

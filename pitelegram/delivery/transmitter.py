@@ -134,13 +134,21 @@ class Transmitter:
         binding = self._bindings.get(binding_key)
         return None if binding is None else binding.target
 
+    async def reshaped(self, part: OutboxPart) -> bool:
+        """Whether a part had a form that Telegram is known not to have, and has another one now.
+
+        Nothing is called for that, so nothing of the chat's budget is to be used up.
+        """
+        known = self._rich_unknown and part.call["method"] == "sendRichMessage"
+        if known:
+            await self._plain(part, "not-found")
+        return known
+
     async def transmit(self, part: OutboxPart, backoff: Backoff) -> Step:
         """Send a part once."""
         target = self.target(part.binding_key)
         if target is None:
             return await self._later(part, 0, "no-target")
-        if self._rich_unknown and part.call["method"] == "sendRichMessage":
-            return await self._plain(part, "not-found")
         try:
             files = self._spool.uploads(part.call)
         except UnsafeFile as problem:

@@ -86,6 +86,18 @@ class RefusedTests(DeliveryCase):
         self.assertEqual(len(self.api.made("sendRichMessage")), 1)
         self.assertEqual(self.states(), {})
 
+    def test_known_to_be_missing_costs_nothing(self) -> None:
+        """A form that is known to be missing uses up nothing of the chat's budget."""
+        self.start()
+        rich = {"method": "sendRichMessage", "params": {"rich_message": {"markdown": "**x**"}}}
+        self.api.script("sendRichMessage", Refused("sendRichMessage", 404, "Not Found"))
+        self.submit("a", "0", rich)
+        self.clock.advance(20)
+        for number in range(1, 9):
+            self.submit("a", str(number), rich)
+        self.assertEqual(len(self.api.made("sendRichMessage")), 1)
+        self.assertEqual(len(self.texts()), 9)
+
     def test_rich_refused(self) -> None:
         """Any 400 about a rich message is taken as one about its content."""
         self.start()
