@@ -32,12 +32,12 @@ LARGEST_DRAFT_ID = 2**31 - 1
 
 @attrs.define(eq=False)
 class Sheet:
-    """Where one run's frames are shown.
+    """Where the frames of one message of Pi are shown.
 
     @ivar draft_id: of the draft of the current message.
     @ivar message: what stands in for drafts, None before it was sent.
     @ivar unsure: nobody can tell whether that message is there: no other one is sent.
-    @ivar over: whether the run ended: nothing begins any more.
+    @ivar over: whether the message is: nothing begins any more.
     """
 
     draft_id: int = 0
@@ -136,14 +136,18 @@ class Stream:
             spawn(self._log, "a preview", self._work())
 
     def message_over(self) -> None:
-        """What Pi writes next is another message."""
+        """What Pi writes next is another message; what stood in for this one gives way to it."""
+        self._retire()
         self._begin()
 
     def close(self) -> None:
         """The run ended: nothing is sent any more."""
-        self._sheet.over = True
+        self._retire()
         if self._nap is not None:
             self._nap.cancel()
+
+    def _retire(self) -> None:
+        self._sheet.over = True
         self._canvas.stand_in.over(self._sheet.message)
 
     def _begin(self) -> None:
@@ -151,7 +155,8 @@ class Stream:
         self._fed = False
         self._shown = 0
         self._last: Call | None = None
-        self._sheet.draft_id = self._random.randint(1, LARGEST_DRAFT_ID)
+        draft_id = self._random.randint(1, LARGEST_DRAFT_ID)
+        self._sheet = Sheet(draft_id=draft_id, unsure=self._sheet.unsure)
 
     async def _work(self) -> None:
         try:

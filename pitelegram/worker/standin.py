@@ -29,7 +29,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
 
 
 class StandIn:
-    """One silent message per run, edited as the answer grows and deleted when the run is over.
+    """A silent message for each message of Pi, edited as that grows and deleted when it is over.
 
     Its id is in the store before anything of an answer is in it, so that it goes after a crash too.
 
@@ -76,7 +76,7 @@ class StandIn:
         return await self._calls.call("editMessageText", params)
 
     def over(self, message: Message | None) -> None:
-        """Its run ended: delete it."""
+        """What it shows is over: delete it."""
         if message is not None:
             self._live.discard(message)
             self.clear()

@@ -272,6 +272,34 @@ class StandInTests(PreviewCase):
         self.assertEqual(self.methods()[-1], "deleteMessage")
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
+    def test_next_message(self) -> None:
+        """What Pi said before it goes on is sent by itself: what stood in for it goes, another one comes."""
+        self.begins("one ")
+        (first,) = self.ids("editMessageText")
+        self.previews.assistant_message({"text": "one"})
+        self.assertEqual(self.ids("deleteMessage"), [first])
+        self.clock.pump([0.5] * 10)
+        self.assertEqual(len(self.ids("editMessageText")), 1)
+        self.write("two ", seconds=5)
+        second = self.ids("editMessageText")[-1]
+        self.assertNotEqual(second, first)
+        self.assertEqual(self.texts()[-1], "two")
+        self.previews.settled(False)
+        self.assertEqual(self.ids("deleteMessage"), [first, second])
+
+    def test_next_message_while_it_is_being_sent(self) -> None:
+        """Its id comes when its words are old: it is deleted, and the next words have their own."""
+        waiting: Deferred[Any] = Deferred()
+        self.answers(waiting)
+        self.begins("one ")
+        self.previews.assistant_message({"text": "one"})
+        self.write("two ", seconds=1)
+        waiting.callback({"message_id": 55})
+        self.assertEqual(self.ids("deleteMessage"), [55])
+        self.clock.pump([0.5] * 20)
+        self.assertNotIn(55, self.ids("editMessageText"))
+        self.assertEqual(self.texts()[-1], "two")
+
     def test_next_run(self) -> None:
         """The next run has a message of its own; the methods are not asked for again."""
         self.begins("one ")
