@@ -36,11 +36,16 @@ def plain_calls(call: Call) -> Sequence[Call]:
 
 
 def bare_calls(call: Call) -> Sequence[Call]:
-    """Return a call without its keyboard; none when it has none."""
-    if "reply_markup" not in call["params"]:
-        return []
-    kept = {name: value for name, value in call["params"].items() if name != "reply_markup"}
-    return [{**call, "params": kept}]
+    """Return a call without its keyboard, in each of its forms; none when it has none."""
+    return [_bare(call)] if "reply_markup" in call["params"] else []
+
+
+def _bare(call: Call) -> Call:
+    params = {name: value for name, value in call["params"].items() if name != "reply_markup"}
+    bare = {**call, "params": params}
+    if "otherwise" in call:
+        bare["otherwise"] = [_bare(each) for each in call["otherwise"]]
+    return bare
 
 
 def _messages(text: str, params: dict[str, Any]) -> Sequence[Call]:

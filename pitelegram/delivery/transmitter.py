@@ -228,7 +228,8 @@ class Transmitter:
         if verdict is Verdict.PLAIN:
             return await self._plain(part, judgement.reason)
         if verdict is Verdict.BARE:
-            return await self._once_more(part, judgement.reason, bare_calls(part.call))
+            # However often it was replaced: without a keyboard it cannot come here again.
+            return await self._replaced(part, judgement.reason, bare_calls(part.call))
         if verdict is Verdict.DEAD:
             return await self._dead(part, judgement.reason)
         if verdict is Verdict.PARK:
@@ -277,11 +278,12 @@ class Transmitter:
     async def _plain(self, part: OutboxPart, reason: str) -> Step:
         self._rich_unknown = self._rich_unknown or reason == "not-found"
         calls = part.call.get("otherwise") or plain_calls(part.call)
-        return await self._once_more(part, reason, calls)
+        again = not part.plain or "otherwise" in part.call
+        return await self._replaced(part, reason, calls if again else ())
 
-    async def _once_more(self, part: OutboxPart, reason: str, calls: Sequence[Call]) -> Step:
-        """Send other calls in the part's place: once, or as long as it names another form."""
-        if not calls or (part.plain and "otherwise" not in part.call):
+    async def _replaced(self, part: OutboxPart, reason: str, calls: Sequence[Call]) -> Step:
+        """Send other calls in the part's place, if there are any."""
+        if not calls:
             return await self._dead(part, reason)
         await self._recorded(lambda: self._outbox.replace_call(part.key, part.part, calls))
         return Step.NEXT

@@ -18,13 +18,15 @@ def replace_part(
 ) -> None:
     """Put other calls in the place of one part; the parts behind it move up.
 
-    @raise StoreError: the part was replaced before and has no other form left, or it is finished.
+    @raise StoreError: the part was replaced before and has neither another form nor a keyboard to
+        lose, or it is finished.
     """
     change_part(
         connection,
         (key, part),
         "state = 'pending', next_attempt_ms = NULL, plain = 1, call = ?",
-        f"{SENDABLE} AND (plain = 0 OR json_type(CAST(call AS TEXT), '$.otherwise') IS NOT NULL)",
+        f"{SENDABLE} AND (plain = 0 OR json_type(CAST(call AS TEXT), '$.otherwise') IS NOT NULL"
+        " OR json_type(CAST(call AS TEXT), '$.params.reply_markup') IS NOT NULL)",
         (dumps(calls[0]),),
     )
     behind = connection.execute(

@@ -60,6 +60,25 @@ class RefusedTests(DeliveryCase):
         self.assertEqual(self.texts()[-2:], ["q", "r"])
         self.assertEqual(self.states(), {"1": "dead_letter"})
 
+    def test_keyboard_of_the_last_form(self) -> None:
+        """Refused in any form, it is left out of that and of those behind it."""
+        keyboard = {"inline_keyboard": [[{"text": "b", "callback_data": "d"}]]}
+        bold = [{"type": "bold", "offset": 0, "length": 1}]
+        self.start()
+        for number, descriptions in enumerate(
+            (
+                ("can't parse entities", "BUTTON_DATA_INVALID"),
+                ("BUTTON_DATA_INVALID", "can't parse entities"),
+            ),
+            1,
+        ):
+            last = text_call(f"plain{number}", reply_markup=keyboard)
+            call = text_call(f"bold{number}", entities=bold, reply_markup=keyboard)
+            self.api.script(SEND, *map(refused, descriptions))
+            self.submit("a", str(number), {**call, "otherwise": [last]}, text_call("after"))
+            self.assertEqual(self.texts()[-2:], [f"plain{number}", "after"])
+        self.assertEqual(self.states(), {})
+
     def test_nothing_to_make_plain(self) -> None:
         """Text that was plain already is not sent a second time."""
         self.start()

@@ -209,6 +209,15 @@ class Answers(RigCase):
                 rig.press(button["callback_data"])
         self.assertEqual(rig.prompts()[1:], ["please go on", "No", "More"])
 
+    def test_reply(self) -> None:
+        """The answer to a press is a reply to the message with the button."""
+        rig = self.started()
+        offer(rig.outgoing)
+        rig.press(GO, 77)
+        ((_, delivery),) = rig.link.submitted
+        reply = delivery["calls"][0]["params"]["reply_parameters"]
+        self.assertEqual(reply["message_id"], 77)
+
     def test_last_message(self) -> None:
         """Of a long answer the last message has them."""
         rig = self.started()
