@@ -146,7 +146,7 @@ class Frames:
         What was not sent by then never is: it would stand behind the answer.  What is open belongs to
         a later run.
         """
-        frames = [f for f in self._frames if f.closed and f.pending and f.tries == 0]
+        frames = [frame for frame in self._frames if frame.closed and self._holds(frame)]
         if not frames or self._stopped:
             return succeed(None)
         if self._blocked > self._clock.seconds() + FINAL_WAITS or self._link() is None:
@@ -274,9 +274,14 @@ class Frames:
             frames, waiter = entry
             if held:
                 self._drop(frames)
-            if not any(frame.pending and frame.tries == 0 for frame in frames):
+            if not any(self._holds(frame) for frame in frames):
                 self._waiting.remove(entry)
                 waiter.callback(None)
+
+    def _holds(self, frame: Frame) -> bool:
+        """Whether an answer has to wait for it: an edit that is held back may come after it."""
+        edit_held_back = frame.shown is not None and self._blocked > self._clock.seconds()
+        return frame.pending and frame.tries == 0 and not edit_held_back
 
     def _late(self, frames: list[Frame]) -> None:
         self._waiting = [entry for entry in self._waiting if entry[0] is not frames]

@@ -263,6 +263,19 @@ class FrameTests(ActivityCase):
         self.rig.run(60)
         self.assertEqual(len(self.calls()), calls)
 
+    def test_an_edit_that_is_held_back(self) -> None:
+        """The answer does not wait for the last state of a message that is there; it comes later."""
+        self.begin()
+        self.host.tell("tool_started", "c", "bash", {})
+        self.rig.run(0.2)
+        self.rig.link.api_results = [self.limited(1.5)]
+        self.host.tell("tool_ended", "c", "bash", result("x"), False)
+        self.host.open_gate("a")
+        self.rig.run(0.3)
+        self.assertEqual(len(self.rig.link.texts), 1)
+        self.rig.run(3)
+        self.assertIn("✅ Bash", self.calls("editMessageText")[-1]["text"])
+
     def test_an_answer_waits_two_seconds(self) -> None:
         """Where activity hangs the answer comes all the same."""
         self.begin()
