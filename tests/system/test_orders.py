@@ -22,6 +22,7 @@ from pitelegram.kernel.deferring import deferred
 from pitelegram.kernel.jsonio import dumps
 from pitelegram.kernel.paths import Paths
 from pitelegram.sandbox.records import Message
+from pitelegram.testing.leaderlink import shown
 from pitelegram.testing.pienv import pi_command
 from tests.system import SystemCase
 from tests.worker.grid import (
@@ -256,9 +257,9 @@ class Restarts(SystemCase):
         )
         messages = self.system.telegram.chat.chat.messages
         return [
-            messages[json.loads(ids)[0]].text
+            str(messages[json.loads(ids)[0]].text or messages[json.loads(ids)[0]].content)
             if call is None
-            else str(json.loads(call)["params"].get("text", ""))
+            else shown(json.loads(call)).replace("\\", "")
             for call, ids in found
         ]
 
