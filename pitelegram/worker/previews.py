@@ -131,7 +131,8 @@ class Stream:
             self._due = max(self._due, self._clock.seconds() + FIRST)
         self._fed = True
         self._prefix.feed(text)
-        if not self._working and not self._sheet.over:
+        news = self._prefix.length > self._shown
+        if news and not self._working and not self._sheet.over:
             self._working = True
             spawn(self._log, "a preview", self._work())
 
