@@ -22,7 +22,8 @@ from pitelegram.store.outgoing import Outgoing
 from pitelegram.testing.leaderlink import FakeLeaderLink
 from pitelegram.testing.pihost import FakePiHost
 from pitelegram.testing.stores import worker_database
-from pitelegram.worker.parts import WorkerIdentity, WorkerParts
+from pitelegram.worker.identity import WorkerIdentity
+from pitelegram.worker.parts import WorkerParts
 from pitelegram.worker.service import WorkerService
 from pitelegram.worker.sessions import SessionChoice, Sessions
 

@@ -32,7 +32,8 @@ from pitelegram.store.inbox import Inbox
 from pitelegram.store.outgoing import Outgoing
 from pitelegram.worker.endpoint import DaemonEndpoint
 from pitelegram.worker.handlers import InboundHandlers
-from pitelegram.worker.parts import WorkerIdentity, WorkerParts
+from pitelegram.worker.identity import WorkerIdentity
+from pitelegram.worker.parts import WorkerParts
 from pitelegram.worker.service import EXIT_LATER, EXIT_PI_ENDED, EXIT_REFUSED, WorkerService
 from pitelegram.worker.sessions import SessionChoice, Sessions
 

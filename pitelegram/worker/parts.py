@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import attrs
 from twisted.internet.defer import Deferred, execute
 from twisted.internet.interfaces import IReactorTime
 
 from pitelegram.bridge.interfaces import IInboundHandlers
-from pitelegram.ids import ProcessBirth, managed_binding
+from pitelegram.ids import managed_binding
 from pitelegram.pi.interfaces import IPiHost
 from pitelegram.pi.sessions import mark
 from pitelegram.store.outfiles import OutFiles
@@ -33,9 +31,10 @@ from pitelegram.worker.follower import Follower
 from pitelegram.worker.frames import Frames
 from pitelegram.worker.gathering import Gatherer
 from pitelegram.worker.halting import Halting
+from pitelegram.worker.identity import WorkerIdentity, mint_id, no_handlers
 from pitelegram.worker.intake import Intake
 from pitelegram.worker.listener import Listener
-from pitelegram.worker.making import Maker, NoHandlers
+from pitelegram.worker.making import Maker
 from pitelegram.worker.menus import Menus
 from pitelegram.worker.naming import Naming
 from pitelegram.worker.notifying import Notifier
@@ -58,36 +57,6 @@ from pitelegram.worker.stopping import Ladder
 from pitelegram.worker.submitter import Submitter
 from pitelegram.worker.traces import DialogTraces
 from pitelegram.worker.watch import Watch
-
-
-@attrs.frozen(kw_only=True)
-class WorkerIdentity:
-    """Which worker this is.
-
-    @ivar directory: the project's real path.
-    @ivar uploads: returns the directory that an instance sends files from.
-    @ivar files: the directory of the binding's outgoing files.
-    @ivar roots: directories that a session may work in, beside the project.
-    """
-
-    spec_id: str
-    spawn_id: str
-    name: str
-    directory: Path
-    birth: ProcessBirth
-    uploads: Callable[[str], Path]
-    files: Path
-    roots: Sequence[Path] = ()
-
-
-def no_handlers(_: Callable[[], object]) -> IInboundHandlers:
-    """Return what does nothing."""
-    return NoHandlers()
-
-
-def mint_id() -> str:
-    """Return 32 random hex digits."""
-    return secrets.token_hex(16)
 
 
 class WorkerParts:
