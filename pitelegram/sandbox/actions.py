@@ -166,7 +166,7 @@ ACTIONS: dict[str, Action] = {
 }
 
 PAGE_ACTIONS = frozenset(
-    {"send", "edit", "press"}
+    {"send", "send_file", "edit", "press", "react"}
     | {f"{act}_thread" for act in ("create", "rename", "close", "reopen", "delete")}
 )
 """What the chat page may ask for."""

@@ -8,7 +8,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.interfaces import IReactorTime
 
-from pitelegram.sandbox import account, editing, sending, topics
+from pitelegram.sandbox import account, editing, rich, sending, topics
 from pitelegram.sandbox.errors import ApiError
 from pitelegram.sandbox.parameters import Parameters
 from pitelegram.sandbox.polling import Poller
@@ -19,6 +19,7 @@ Method = Callable[[World, Parameters], Any]
 _METHODS: dict[str, Method] = {
     **account.METHODS,
     **editing.METHODS,
+    **rich.METHODS,
     **sending.METHODS,
     **topics.METHODS,
 }

@@ -6,6 +6,8 @@ from typing import Any
 
 import attrs
 
+from pitelegram.sandbox.blocks import visible_text
+
 INLINE = "inline_keyboard"
 
 
@@ -72,8 +74,10 @@ class Message:
 
     @property
     def text(self) -> str:
-        """Its text or caption, empty for none."""
-        return str(self.content.get("text") or self.content.get("caption") or "")
+        """Its text, caption or the words of its blocks, empty for none."""
+        words = self.content.get("text") or self.content.get("caption")
+        rich = self.content.get("rich_message")
+        return str(words or (visible_text(rich["blocks"]) if rich else ""))
 
     @property
     def keyboard(self) -> list[list[dict[str, Any]]]:

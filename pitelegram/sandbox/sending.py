@@ -32,12 +32,13 @@ def send_message(world: World, parameters: Parameters) -> dict[str, Any]:
     target = destination(world, parameters)
     if len(rich.text) > MAX_TEXT:
         raise bad_request("message is too long")
-    return _post(world, target, rich.as_json())
+    return post(world, target, rich.as_json())
 
 
-def _post(
+def post(
     world: World, target: Destination, content: dict[str, Any], album: str | None = None
 ) -> dict[str, Any]:
+    """Put a message of the bot into its place; return it as the bot sees it."""
     message = world.post(
         target.chat,
         world.bot,
@@ -67,7 +68,7 @@ def _send_file(kind: str, world: World, parameters: Parameters) -> dict[str, Any
             text = name in ("performer", "title")
             meta[name] = parameters.text(name) if text else parameters.integer(name)
     media = _media(world, parameters, kind, kind, meta)
-    return _post(world, target, media | caption)
+    return post(world, target, media | caption)
 
 
 def _caption(text: str, mode: str, entities: Any) -> dict[str, Any]:
@@ -142,7 +143,7 @@ def send_media_group(world: World, parameters: Parameters) -> list[dict[str, Any
         named = Parameters({"media": str(item.get("media") or "")}, parameters.parts)
         contents.append(_media(world, named, "media", item["type"], {}) | caption)
     album = str(world.random.randrange(10**16, 10**17)) if len(media) > 1 else None
-    return [_post(world, target, content, album) for content in contents]
+    return [post(world, target, content, album) for content in contents]
 
 
 def send_chat_action(world: World, parameters: Parameters) -> bool:

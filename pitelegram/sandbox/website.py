@@ -20,11 +20,12 @@ from pitelegram.sandbox.world import Event
 
 SNAPSHOT_MESSAGES = 1000
 HEARTBEAT = 15.0
-MAX_BODY = 1024 * 1024
+MAX_BODY = 80 * 1024 * 1024
 MAX_UNREAD = 8 * 1024 * 1024
 _TYPES = {
     "index.html": "text/html; charset=utf-8",
     "app.js": "text/javascript; charset=utf-8",
+    "blocks.js": "text/javascript; charset=utf-8",
     "format.js": "text/javascript; charset=utf-8",
     "view.js": "text/javascript; charset=utf-8",
     "style.css": "text/css; charset=utf-8",

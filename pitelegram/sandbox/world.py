@@ -205,6 +205,14 @@ class World:
         """Show that the bot is busy (C{typing} and the like)."""
         self.emit("action", chat_id=chat.chat_id, thread_id=thread_id, action=action)
 
+    def draft(
+        self, chat: Chat, thread_id: int | None, draft_id: int, content: dict[str, Any]
+    ) -> None:
+        """Show what the bot is writing; clients drop it with the next message there, or after 30 s."""
+        self.emit(
+            "draft", chat_id=chat.chat_id, thread_id=thread_id, draft_id=draft_id, content=content
+        )
+
     def set_topics(self, enabled: bool) -> None:
         """Switch threaded mode; no update tells the bot, and old Threads stay."""
         self.topics_enabled = enabled

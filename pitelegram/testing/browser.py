@@ -148,11 +148,11 @@ class ChatPage:
 
     def messages(self) -> list[str]:
         """Return the texts of the open Thread, oldest first, without service messages."""
-        return self.texts("#messages .text")
+        return self.texts("#messages .text, #messages .rich")
 
     def answers(self) -> list[str]:
         """Return the texts of the bot in the open Thread."""
-        return self.texts("#messages .theirs .text")
+        return self.texts("#messages .theirs .text, #messages .theirs .rich")
 
     def write(self, text: str) -> None:
         """Type a message and send it with Enter."""
@@ -181,6 +181,47 @@ class ChatPage:
             return bool(buttons)
 
         self.until(click, f"the button {label}")
+
+    def attach(self, *paths: Path, caption: str = "") -> None:
+        """Choose files and send them, several as an album, with a caption."""
+        self.one("#file").send_keys("\n".join(map(str, paths)))
+        self.until(lambda: self.one("#files").is_displayed(), "the files to be chosen")
+        self.one("#text").send_keys(caption, Keys.ENTER)
+
+    def react(self, text: str, emoji: str) -> None:
+        """React to the newest message with that text."""
+
+        def click() -> bool:
+            found = [each for each in self.all("#messages .message") if text in each.text]
+            if found:
+                self._act(found[-1], "React")
+            return bool(found)
+
+        self.until(click, f"a message ({text})")
+        self.until(lambda: self._choose(emoji), f"the reaction {emoji}")
+
+    def shades(self, selector: str) -> int:
+        """Return how many colours an element is drawn with: one where there is nothing to see."""
+        script = """
+            const [data, done] = arguments;
+            const image = new Image();
+            image.onload = () => {
+              const canvas = document.createElement("canvas");
+              [canvas.width, canvas.height] = [image.width, image.height];
+              const brush = canvas.getContext("2d");
+              brush.drawImage(image, 0, 0);
+              const { data: bytes } = brush.getImageData(0, 0, image.width, image.height);
+              done(new Set(new Uint32Array(bytes.buffer)).size);
+            };
+            image.src = `data:image/png;base64,${data}`;"""
+        picture = self.one(selector).screenshot_as_base64
+        return int(self.driver.execute_async_script(script, picture))
+
+    def _choose(self, emoji: str) -> bool:
+        found = self.all(f'.choice .act[aria-label="{emoji}"]')
+        if found:
+            found[0].click()
+        return bool(found)
 
     def reply(self, text: str, words: str) -> None:
         """Reply to the newest message with these words in the open Thread."""

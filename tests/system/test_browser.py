@@ -100,3 +100,97 @@ class ChatPageJob(SystemCase):
         self.assertEqual(seen["complaints"], [])
         self.assertEqual(self.system.workers(), [])
         self.assertEqual(len(list(shots.iterdir())), 3)
+
+
+ANSWER = r"""[[say text='# A heading\n\nWords in **bold** and `code`.\n\n```python\nprint(1)\n```\n\n| name | size |\n|---|--:|\n| a | 10 |\n| b | 2 |\n\n- one\n- two\n\n<!-- telegram_buttons [[{Go on|please go on}{Stop}]] -->']]"""
+
+
+class Reading(ChatPageJob):
+    """A rendered answer, and what a person does beside writing."""
+
+    @deferred
+    async def test_rendered_answer(self) -> None:
+        """Headings are larger, code has equal widths, the table its cells, and a button works."""
+        (thread,) = await self.start("alpha")
+        title = next(t.name for t in self.system.telegram.chat.threads if t.thread_id == thread)
+
+        def person(page: ChatPage) -> dict[str, Any]:
+            page.open(self.system.telegram.page_url)
+            page.choose_thread(title)
+            page.write(ANSWER)
+            page.wait_for_answer("A heading")
+            script = """
+                const of = (selector) => [...document.querySelectorAll(`.rich ${selector}`)];
+                const size = (node) => parseFloat(getComputedStyle(node).fontSize);
+                const width = (node, words) => {
+                  const probe = node.cloneNode();
+                  probe.style.cssText = "position:absolute;display:inline;padding:0";
+                  probe.textContent = words;
+                  node.after(probe);
+                  const found = probe.getBoundingClientRect().width;
+                  probe.remove();
+                  return found;
+                };
+                return {
+                  larger: size(of("h1")[0]) / size(of("p")[0]),
+                  bold: Number(getComputedStyle(of("strong")[0]).fontWeight),
+                  mono: width(of("pre")[0], "iiii") === width(of("pre")[0], "MMMM"),
+                  code: of("pre").map((node) => node.textContent),
+                  cells: of("tr").map((row) => [...row.children].map((cell) => cell.textContent)),
+                  align: getComputedStyle(of("td")[1]).textAlign,
+                  items: of("ul > li").map((node) => node.innerText.trim()),
+                };"""
+            seen = dict(page.driver.execute_script(script))
+            seen["drawn"] = [page.shades(f".rich {each}") for each in ("h1", "pre", "table")]
+            page.press("Go on")
+            page.wait_for_answer("You said: please go on")
+            seen["complaints"] = page.complaints()
+            return seen
+
+        seen = await self.browser.run(person)
+        self.assertGreater(seen["larger"], 1.2)
+        self.assertGreaterEqual(seen["bold"], 600)
+        self.assertTrue(seen["mono"])
+        self.assertEqual(seen["code"], ["print(1)"])
+        self.assertEqual(seen["cells"], [["name", "size"], ["a", "10"], ["b", "2"]])
+        self.assertEqual(seen["align"], "right")
+        self.assertEqual(seen["items"], ["one", "two"])
+        self.assertEqual(seen["complaints"], [])
+        self.once("You said: please go on", thread)
+        self.assertGreater(min(seen["drawn"]), 2, "something is not drawn")
+
+    @deferred
+    async def test_files_and_reactions(self) -> None:
+        """A file, an album and a reaction by the mouse reach Pi, or its queue."""
+        (thread,) = await self.start("alpha")
+        title = next(t.name for t in self.system.telegram.chat.threads if t.thread_id == thread)
+        notes = self.base / "notes.txt"
+        notes.write_text("remember the milk")
+        others = [self.base / f"part{number}.txt" for number in range(3)]
+        for number, path in enumerate(others):
+            path.write_text(f"part number {number}")
+
+        def send(page: ChatPage) -> None:
+            page.open(self.system.telegram.page_url)
+            page.choose_thread(title)
+            page.attach(notes, caption="what is in it")
+            page.wait_for_answer("remember the milk")
+            page.attach(*others, caption="all of them")
+            page.wait_for_answer("part number 2")
+            page.write("[[gate hold]] working")
+            page.write("never mind this one")
+            page.react("never mind this one", "👎")
+
+        await self.browser.run(send)
+        self.system.model.open_gate("hold")
+        await self.system.answer("After the gate hold.", thread)
+        (prompt,) = self.system.prompts("part number 0")
+        self.assertTrue(all(f"part number {number}" in prompt.text for number in range(3)))
+        await self.system.until(self.empty, "an empty queue")
+        self.assertEqual(self.system.prompts("never mind"), [])
+
+    @deferred
+    async def empty(self) -> bool:
+        """Whether no prompt waits."""
+        status = await self.system.status()
+        return not any(worker["queued"] for worker in status["workers"])

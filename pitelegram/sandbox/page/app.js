@@ -1,8 +1,9 @@
 // The page: state, the stream of events, what a person does.
 
-import { avatar, daySeparator, messageNode, preview, sameDay, threadRow } from "./view.js";
+import { avatar, daySeparator, draftNode, messageNode, preview, sameDay, threadRow } from "./view.js";
 
 const TYPING_MS = 5000;
+const DRAFT_MS = 30000;
 const PRESS_MS = 15000;
 const TOAST_MS = 3500;
 const NEAR_BOTTOM = 120;
@@ -17,6 +18,8 @@ const state = {
   current: null,
   read: new Map(),
   typing: new Map(),
+  writing: new Map(), // Thread: { content, until }: the bot's drafts
+  files: [], // what the next message carries
   drafts: new Map(),
   pressed: new Map(),
   about: null, // { message, edits }: what the next message answers, or changes
@@ -32,6 +35,7 @@ const context = {
   onPress: press,
   onReply: (message) => begin({ message, edits: false }),
   onEdit: (message) => begin({ message, edits: true }),
+  onReact: (message, emoji) => ask({ action: "react", message_id: message.message_id, emoji }),
 };
 
 // --- the stream ---------------------------------------------------------------------------------
@@ -72,7 +76,11 @@ function take(snapshot) {
 const CHANGES = {
   message: ({ message }) => {
     state.messages.set(message.message_id, message);
-    if (message.from.id === state.bot.id) state.typing.delete(message.message_thread_id ?? null);
+    if (message.from.id === state.bot.id) {
+      state.typing.delete(message.message_thread_id ?? null);
+      state.writing.delete(message.message_thread_id ?? null);
+      showDraft();
+    }
     put(message, true);
   },
   edit: ({ message }) => {
@@ -109,6 +117,16 @@ const CHANGES = {
         showThreads();
       }
     }, TYPING_MS);
+  },
+  draft: ({ thread_id: id, content }) => {
+    const key = id ?? null;
+    const until = Date.now() + DRAFT_MS;
+    state.writing.set(key, { content, until });
+    setTimeout(() => {
+      if (state.writing.get(key)?.until === until) state.writing.delete(key);
+      showDraft();
+    }, DRAFT_MS);
+    showDraft();
   },
   answer: ({ callback_id: id, text, show_alert: alert }) => {
     release(id);
@@ -214,6 +232,7 @@ function showChat() {
     nodes.push(messageNode(message, context, state.current === null));
   });
   $("messages").replaceChildren(...nodes);
+  showDraft();
   showEmpty();
   showTyping();
   toBottom();
@@ -268,6 +287,13 @@ function showTyping() {
   $("chat-state").textContent = busy ? busy.action.replaceAll("_", " ") + "…" : "bot";
   $("chat-state").classList.toggle("busy", Boolean(busy));
   if (busy && wasNear) toBottom();
+}
+
+function showDraft() {
+  const follow = isNearBottom();
+  const draft = state.writing.get(state.current);
+  $("draft").replaceChildren(...(draft ? [draftNode(draft.content, context)] : []));
+  if (draft && follow) toBottom();
 }
 
 function toast(text) {
@@ -373,12 +399,69 @@ function grow() {
   const box = $("text");
   box.style.height = "auto";
   box.style.height = `${Math.min(box.scrollHeight, 180)}px`;
-  $("send").disabled = !box.value.trim();
+  $("send").disabled = !box.value.trim() && !state.files.length;
+}
+
+// --- files: several in one message are an album -------------------------------------------------
+
+function choose(files) {
+  state.files = [...files];
+  $("files").hidden = !state.files.length;
+  $("files-text").textContent = state.files.map((file) => file.name).join(", ");
+  $("file").value = "";
+  grow();
+}
+
+function encoded(file) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result.slice(reader.result.indexOf(",") + 1));
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(file);
+  });
+}
+
+// Photos are shown as photos, recordings are voice notes; the rest is sent as it is.
+function kindOf(file) {
+  if (/^image\/(png|jpeg)$/.test(file.type)) return "photo";
+  if (/^audio\/ogg/.test(file.type) || /\.(oga|ogg|opus)$/i.test(file.name)) return "voice";
+  return "document";
+}
+
+async function sendFiles(caption) {
+  const { files } = state;
+  choose([]);
+  const kinds = new Set(files.map(kindOf));
+  const kind = kinds.size > 1 ? "document" : [...kinds][0];
+  const album = files.length > 1 ? `page-${Date.now()}` : "";
+  let thread = state.current;
+  for (const [number, file] of files.entries()) {
+    const order = {
+      action: "send_file",
+      kind,
+      base64: await encoded(file),
+      name: file.name,
+      mime_type: file.type || "application/octet-stream",
+      text: number === 0 ? caption : "",
+      thread,
+      album,
+    };
+    const sent = await ask(order);
+    if (!sent) return false;
+    thread = sent.thread_id;
+  }
+  return true;
 }
 
 async function submit(event) {
   event?.preventDefault();
   const text = $("text").value.trim();
+  if (state.files.length) {
+    $("text").value = "";
+    if (!(await sendFiles(text))) $("text").value = text;
+    grow();
+    return;
+  }
   if (!text) return;
   $("text").value = "";
   grow();
@@ -448,6 +531,9 @@ $("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
 });
 $("about-stop").addEventListener("click", () => begin(null));
+$("attach").addEventListener("click", () => $("file").click());
+$("file").addEventListener("change", () => choose($("file").files));
+$("files-stop").addEventListener("click", () => choose([]));
 $("new-thread").addEventListener("click", newThread);
 $("rename").addEventListener("click", rename);
 $("shut").addEventListener("click", shut);

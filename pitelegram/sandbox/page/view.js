@@ -1,8 +1,10 @@
 // DOM for Threads and messages.
 
+import { richBody, wordsOf } from "./blocks.js";
 import { element, formatted } from "./format.js";
 
 const IMAGE_KINDS = ["photo"];
+const REACTIONS = ["👍", "⚡", "❤", "🔥", "👎", "👻", "💔", "💩"];
 const FILE_KINDS = ["document", "audio", "voice", "video"];
 
 export function avatar(node, name, color) {
@@ -23,7 +25,8 @@ function day(seconds) {
 
 export function preview(message) {
   if (!message) return "";
-  const said = serviceText(message) ?? message.text ?? message.caption;
+  const rich = message.rich_message && wordsOf(message.rich_message.blocks);
+  const said = serviceText(message) ?? message.text ?? message.caption ?? rich;
   const kind = [...IMAGE_KINDS, ...FILE_KINDS].find((name) => message[name]);
   return (said || (kind ? `[${kind}]` : "")).replace(/\s+/g, " ").slice(0, 90);
 }
@@ -67,7 +70,7 @@ function serviceText(message) {
 }
 
 // `context`: me, threadOf(id), onCommand(text), onPress(message, button, node), onThread(id),
-// onReply(message), onEdit(message)
+// onReply(message), onEdit(message), onReact(message, emoji)
 export function messageNode(message, context, showThread) {
   const item = element("li", "message");
   item.dataset.messageId = message.message_id;
@@ -83,17 +86,30 @@ export function messageNode(message, context, showThread) {
   if (thread) bubble.append(threadChip(thread, context));
   if (message.reply_to_message) bubble.append(quoted(message.reply_to_message));
   bubble.append(...attachments(message));
-  const text = message.text ?? message.caption;
-  if (text) {
-    const body = element("div", "text");
-    const entities = message.entities ?? message.caption_entities;
-    body.append(formatted(text, entities, context.onCommand));
-    bubble.append(body);
-  }
+  bubble.append(...bodies(message, context));
   bubble.append(footer(message, context));
   item.append(bubble);
   if (message.reply_markup?.inline_keyboard) item.append(keyboard(message, context));
   return item;
+}
+
+// What the bot is still writing: it has no id, no footer, and goes with the next message.
+export function draftNode(content, context) {
+  const item = element("li", "message theirs draft");
+  const bubble = element("div", "bubble");
+  const shown = bodies(content, context);
+  bubble.append(...(shown.length ? shown : [element("div", "text", "Thinking…")]));
+  item.append(bubble);
+  return item;
+}
+
+function bodies(message, context) {
+  if (message.rich_message) return [richBody(message.rich_message)];
+  const text = message.text ?? message.caption;
+  if (!text) return [];
+  const body = element("div", "text");
+  body.append(formatted(text, message.entities ?? message.caption_entities, context.onCommand));
+  return [body];
 }
 
 function threadChip(thread, context) {
@@ -136,12 +152,22 @@ function footer(message, context) {
   if (message.from.id === context.me.id && message.text) {
     foot.append(act("✎", "Edit", () => context.onEdit(message)));
   }
+  foot.append(act("☺", "React", () => foot.replaceWith(reactions(message, context, foot))));
   for (const reaction of message.reactions ?? []) {
     foot.append(element("span", "reaction", reaction.emoji ?? "★"));
   }
   if (message.edit_date) foot.append(element("span", "edited", "edited"));
   foot.append(element("time", "", time(message.date)));
   return foot;
+}
+
+// Telegram's own choice has many more; these are those that mean something to a worker's queue.
+function reactions(message, context, foot) {
+  const bar = element("div", "foot choice");
+  for (const emoji of REACTIONS) bar.append(act(emoji, emoji, () => context.onReact(message, emoji)));
+  bar.append(act("∅", "No reaction", () => context.onReact(message, "")));
+  bar.append(act("×", "Never mind", () => bar.replaceWith(foot)));
+  return bar;
 }
 
 function act(sign, name, work) {

@@ -7,6 +7,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from pitelegram.bridge.rendering.records import Rendered, RenderOptions
 from pitelegram.bridge.rendering.render import render
 from pitelegram.bridge.rendering.source import regular, safe
+from pitelegram.sandbox.blocks import blocks_of, visible_text
+from pitelegram.sandbox.errors import ApiError
 from tests.bridge.rendering.checks import check_message, check_rich, letters, shown, words
 from tests.bridge.rendering.documents import exact, reduced
 
@@ -117,6 +119,38 @@ class Corpus(SynchronousTestCase):
                     text = letters(shown(step.entities, rich))
                     problems.append(f"{name} {number}: {_difference(letters(source), text)}")
         self._all(problems)
+
+    def test_the_sandbox_takes_rich_messages(self) -> None:
+        """It finds blocks in each, within the limits, and all words of the text with entities in them."""
+        problems = []
+        refused = set()
+        for name, markdown in {**exact(), **reduced()}.items():
+            for step in render(markdown, RICH).steps:
+                for call in step.rich:
+                    source = call["params"]["rich_message"]["markdown"]
+                    try:
+                        text = visible_text(blocks_of(source))
+                    except ApiError:
+                        refused.add(name)
+                        continue
+                    wanted = words(source) & words(
+                        " ".join(c["params"]["text"] for c in step.entities)
+                    )
+                    missing = wanted - words(text) - words(" ".join(_languages(source)))
+                    missing = {
+                        word for word in missing if not word.isdigit()
+                    }  # items are counted anew
+                    if missing:
+                        problems.append(f"{name}: {sorted(missing)[:10]}")
+        self._all(problems)
+        # Nothing but an address: the form with entities, which comes next, shows it.
+        self.assertEqual(refused, {"link-without-text"})
+
+
+def _languages(source: str) -> list[str]:
+    return [
+        line.strip("`~ >") for line in source.split("\n") if line.strip(" >")[:3] in ("```", "~~~")
+    ]
 
 
 def _without_languages(markdown: str) -> str:
