@@ -50,6 +50,21 @@ class Activity(SystemCase):
             self.assertEqual(silent[name], ["true"], name)
 
     @deferred
+    async def test_retry(self) -> None:
+        """A retry is a silent line that is gone when the answer is there."""
+        self.system.model.write_models_json(self.system.agent_dir, retry=True)
+        (thread,) = await self.start("alpha")
+        self.system.say("[[error 503 times=1]]", thread)
+        shown = await self.system.answer("🔁 Retry 1 of 3 in ", thread)
+        await self.system.answer("The provider works again.", thread)
+        await self.system.until(
+            lambda: not self.system.answers("🔁", thread), "the end of the line", timeout=5
+        )
+        self.assertIn("scripted error 503", shown.text)
+        (sent,) = [c for c in self.system.telegram.calls if shown.text in c.values.get("text", "")]
+        self.assertEqual(sent.values["disable_notification"], "true")
+
+    @deferred
     async def test_killed_worker(self) -> None:
         """What a killed worker left at work says so once the next one is there, and keeps what it showed."""
         (thread,) = await self.start("alpha")
