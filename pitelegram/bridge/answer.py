@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pitelegram.bridge.cutting import pieces
+from pitelegram.kernel.alarms import is_alarm
 from pitelegram.kernel.jsonio import dumps
 
 MAX_CALLS = 64
@@ -69,8 +70,12 @@ def _packed(calls: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def notice(delivery_id: str, text: str, created_ms: int) -> list[dict[str, Any]]:
-    """Return the deliveries of a short message of the worker itself."""
-    return deliveries(delivery_id, "notice", text_calls(text), created_ms)
+    """Return the deliveries of a short message of the worker itself, silent unless it is an alarm."""
+    calls = text_calls(text)
+    if not is_alarm(text):
+        for call in calls:
+            call["params"]["disable_notification"] = True
+    return deliveries(delivery_id, "notice", calls, created_ms)
 
 
 def _send(text: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from zope.interface import implementer
 from pitelegram.delivery.shape import parse_delivery
 from pitelegram.delivery.text import shortened
 from pitelegram.errors import Refusal
+from pitelegram.kernel.alarms import is_alarm
 from pitelegram.kernel.deferring import deferred
 from pitelegram.routing.interfaces import INotices
 from pitelegram.store.interfaces import IOutbox
@@ -51,6 +52,8 @@ class Notices:
             "text": shortened(text),
             "link_preview_options": {"is_disabled": True},
         }
+        if not buttons and not is_alarm(text):
+            params["disable_notification"] = True
         if buttons:
             row = [{"text": label, "callback_data": data} for label, data in buttons]
             params["reply_markup"] = {"inline_keyboard": [row]}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from twisted.internet.defer import Deferred, DeferredLock
+from twisted.internet.defer import Deferred, DeferredLock, succeed
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
@@ -17,6 +17,7 @@ from pitelegram.bridge.composing import raw_answer
 from pitelegram.errors import StoreError
 from pitelegram.kernel.backoff import Backoff
 from pitelegram.kernel.deferring import deferred, sleep, spawn
+from pitelegram.kernel.repeats import Repeats
 from pitelegram.store.rows import InboxRow
 from pitelegram.store.worker_interfaces import IInbox
 from pitelegram.worker.runs import Handed, answer_key
@@ -59,6 +60,7 @@ class Settler:
         self._inbox = inbox
         self._stored = stored
         self._in_order = DeferredLock()  # what Pi says, in the order in which it said it
+        self._repeats = Repeats(clock.seconds)
         self.busy = 0
 
     def now_ms(self) -> int:
@@ -110,7 +112,12 @@ class Settler:
         return self._insist(lambda: self._inbox.uncertain([row.seq for row in rows], answers))
 
     def say(self, notice_id: str, text: str, created_ms: int | None = None) -> Deferred[None]:
-        """Store a notice by itself; a known id is stored once.  Failures are only logged."""
+        """Store a notice by itself; a known id is stored once.  Failures are only logged.
+
+        What was said last, and lately, is not said again.
+        """
+        if self._repeats.again("thread", text):
+            return succeed(None)
         (answer, *_) = notice(notice_id, text, created_ms or self.now_ms())
         adding = self._inbox.add_answer(answer["delivery_id"], "notice", answer["delivery"])
         adding.addCallback(lambda _: self._stored())
@@ -130,4 +137,5 @@ class Settler:
                     await sleep(self._clock, backoff.next())
         finally:
             self.busy -= 1
+        self._repeats.spoken("thread")
         self._stored()
