@@ -22,6 +22,7 @@ Block = dict[str, Any]
 _STYLES = {"Strong": "bold", "Emphasis": "italic", "Strikethrough": "strikethrough"}
 _ALIGN = {"Left": "left", "None": "left", "Center": "center", "Right": "right"}
 _BREAKS = ("SoftBreak", "HardBreak")
+_LEVELS = ("BlockQuote", "List")
 _CHILDREN = ("blocks", "items")
 
 
@@ -100,7 +101,8 @@ class _Builder:
         return self._root
 
     def _start(self, name: str, data: Any) -> None:
-        if len(self._open) > 2 * MAX_DEPTH:
+        levels = [each for each, _ in self._open if each in _LEVELS]
+        if name in _LEVELS and len(levels) >= MAX_DEPTH:
             raise bad_request("rich message is nested too deep")
         if name == "Table" and len(data) > MAX_COLUMNS:
             raise bad_request("rich message table has too many columns")

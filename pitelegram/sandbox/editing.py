@@ -8,6 +8,7 @@ from pitelegram.sandbox.errors import bad_request
 from pitelegram.sandbox.formatting import MAX_CAPTION, MAX_TEXT, message_text, rich_text
 from pitelegram.sandbox.parameters import Parameters
 from pitelegram.sandbox.records import Chat, Message
+from pitelegram.sandbox.rich import rich_content
 from pitelegram.sandbox.targets import chat_of, markup_of
 from pitelegram.sandbox.world import World
 
@@ -49,20 +50,34 @@ def _apply(
 
 
 def edit_text(world: World, parameters: Parameters) -> dict[str, Any]:
-    """C{editMessageText}."""
+    """C{editMessageText}; plain and rich text can replace each other."""
     parameters.ignore("link_preview_options", "disable_web_page_preview")
+    content, length = _new_text(parameters)
+    markup = markup_of(parameters)
+    chat, message = _editable(world, parameters)
+    if not _has_text(message):
+        raise bad_request("there is no text in the message to edit")
+    if length > MAX_TEXT:
+        raise bad_request("MESSAGE_TOO_LONG")
+    return _apply(world, chat, message, content, markup)
+
+
+def _has_text(message: Message) -> bool:
+    return "text" in message.content or "rich_message" in message.content
+
+
+def _new_text(parameters: Parameters) -> tuple[dict[str, Any], int]:
+    """Return the new content, and its characters as far as the limit of plain texts is for it."""
+    if "rich_message" in parameters:
+        if parameters.text("text"):
+            raise bad_request("exactly one of text and rich_message is needed")
+        return rich_content(parameters), 0
     rich = message_text(
         parameters.text("text"),
         parameters.text("parse_mode"),
         parameters.json("entities", list),
     )
-    markup = markup_of(parameters)
-    chat, message = _editable(world, parameters)
-    if "text" not in message.content:
-        raise bad_request("there is no text in the message to edit")
-    if len(rich.text) > MAX_TEXT:
-        raise bad_request("MESSAGE_TOO_LONG")
-    return _apply(world, chat, message, rich.as_json(), markup)
+    return rich.as_json(), len(rich.text)
 
 
 def edit_caption(world: World, parameters: Parameters) -> dict[str, Any]:
@@ -75,7 +90,7 @@ def edit_caption(world: World, parameters: Parameters) -> dict[str, Any]:
     )
     markup = markup_of(parameters)
     chat, message = _editable(world, parameters)
-    if "text" in message.content:
+    if _has_text(message):
         raise bad_request("there is no caption in the message to edit")
     if len(rich.text) > MAX_CAPTION:
         raise bad_request("MEDIA_CAPTION_TOO_LONG")

@@ -18,7 +18,7 @@ _MOST_DRAFT_ID = 2**31 - 1
 
 def send_rich_message(world: World, parameters: Parameters) -> dict[str, Any]:
     """C{sendRichMessage}: Markdown only; what else the service can parse is refused here."""
-    content = _content(parameters)
+    content = rich_content(parameters)
     return post(world, destination(world, parameters), content)
 
 
@@ -34,10 +34,14 @@ def send_message_draft(world: World, parameters: Parameters) -> bool:
 
 def send_rich_message_draft(world: World, parameters: Parameters) -> bool:
     """C{sendRichMessageDraft}."""
-    return _draft(world, parameters, _content(parameters))
+    return _draft(world, parameters, rich_content(parameters))
 
 
-def _content(parameters: Parameters) -> dict[str, Any]:
+def rich_content(parameters: Parameters) -> dict[str, Any]:
+    """Return what a message with the given C{rich_message} holds.
+
+    @raise ApiError: 400, as the service might refuse it.
+    """
     message = parameters.json("rich_message", dict)
     if message is None:
         raise bad_request("parameter rich_message is required")
@@ -46,7 +50,8 @@ def _content(parameters: Parameters) -> dict[str, Any]:
     source = message.get("markdown")
     if not isinstance(source, str):
         raise bad_request("can't parse rich message: the sandbox reads Markdown only")
-    return {"rich_message": {"blocks": blocks_of(source)}}
+    direction = {"is_rtl": True} if message.get("is_rtl") is True else {}
+    return {"rich_message": {"blocks": blocks_of(source)} | direction}
 
 
 def _draft(world: World, parameters: Parameters, content: dict[str, Any]) -> bool:

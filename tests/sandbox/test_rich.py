@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pitelegram.sandbox.editing import NOT_MODIFIED
 from tests.sandbox.helpers import BotTestCase, buttons
 
 SOURCE = """# Head
@@ -61,7 +62,7 @@ class RichMessages(BotTestCase):
         for markdown, problem in (
             ("x" * 32_769, "message is too long"),
             ("- x\n" * 500, "rich message has too many blocks"),
-            ("> " * 40 + "x", "rich message is nested too deep"),
+            ("> " * 17 + "x", "rich message is nested too deep"),
             ("|a" * 21 + "|\n" + "|-" * 21 + "|\n", "rich message table has too many columns"),
             (" \n", "message text is empty"),
             ("![a](https://example.org/a.png)", "failed to get HTTP URL content"),
@@ -73,6 +74,51 @@ class RichMessages(BotTestCase):
                     problem, "sendRichMessage", chat_id=self.owner, rich_message=message
                 )
         self.assertEqual(self.chat.messages(), [])
+
+    def test_most(self) -> None:
+        """What just keeps the limits is taken."""
+        for markdown in (
+            "x" * 32_768,
+            "- x\n" * 499,
+            "> " * 16 + "x",
+            "|a" * 20 + "|\n" + "|-" * 20 + "|\n",
+        ):
+            self.rich(markdown)
+        self.assertEqual(len(self.chat.messages()), 4)
+
+    def test_direction(self) -> None:
+        """A message from right to left says so."""
+        message = {"markdown": "a", "is_rtl": True}
+        sent = self.call("sendRichMessage", chat_id=self.owner, rich_message=message)
+        self.assertIs(sent["rich_message"]["is_rtl"], True)
+        self.assertNotIn("is_rtl", self.rich("a")["rich_message"])
+
+    def test_edits(self) -> None:
+        """Plain and rich text replace each other; the same again is no change."""
+        number = self.send("plain")["message_id"]
+        place = {"chat_id": self.owner, "message_id": number}
+        rich = {"rich_message": {"markdown": "# Head"}}
+        edited = self.call("editMessageText", **place, **rich)
+        self.assertNotIn("text", edited)
+        self.assertEqual(edited["rich_message"]["blocks"][0]["type"], "heading")
+        self.assertEqual(self.chat.message(number).text, "Head")
+        self.assert_refused(NOT_MODIFIED, "editMessageText", **place, **rich)
+        self.assertNotIn("rich_message", self.call("editMessageText", **place, text="plain"))
+
+    def test_refused_edits(self) -> None:
+        """Two texts, a source that cannot be read, a caption: the message stays."""
+        number = self.rich("# Head")["message_id"]
+        place = {"chat_id": self.owner, "message_id": number}
+        both = "exactly one of text and rich_message is needed"
+        rich = {"markdown": "x"}
+        self.assert_refused(both, "editMessageText", **place, rich_message=rich, text="y")
+        self.assert_refused(
+            "message text is empty", "editMessageText", **place, rich_message={"markdown": ""}
+        )
+        self.assert_refused(
+            "there is no caption in the message to edit", "editMessageCaption", **place, caption="x"
+        )
+        self.assertEqual(self.chat.message(number).text, "Head")
 
     def test_form(self) -> None:
         """Exactly one source, of which the sandbox reads Markdown."""
