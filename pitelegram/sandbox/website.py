@@ -31,6 +31,15 @@ _TYPES = {
     "style.css": "text/css; charset=utf-8",
 }
 
+_SOUND = ("audio/ogg", "audio/mpeg", "audio/mp4", "audio/wav", "audio/x-wav")
+_SHOWN = {
+    "photo": ("image/png", "image/jpeg", "image/gif"),
+    "audio": _SOUND,
+    "voice": _SOUND,
+    "video": ("video/mp4", "video/webm"),
+}
+"""What the page shows or plays; everything else can only be saved."""
+
 
 @implementer(IPushProducer)
 class _Stream:
@@ -142,15 +151,10 @@ class Website:
         if file is None:
             refuse(request, 404)
             return
-        kind = file.mime_type if file.kind == "photo" else "application/octet-stream"
-        safe = (
-            kind if kind in ("image/png", "image/jpeg", "image/gif") else "application/octet-stream"
-        )
-        request.setHeader(
-            "Content-Disposition",
-            "inline" if safe == kind != "application/octet-stream" else "attachment",
-        )
-        send_bytes(request, 200, safe, file.data)
+        shown = file.mime_type in _SHOWN.get(file.kind, ())
+        request.setHeader("Content-Disposition", "inline" if shown else "attachment")
+        kind = file.mime_type if shown else "application/octet-stream"
+        send_bytes(request, 200, kind, file.data)
 
     def _act(self, request: Request) -> None:
         kind = (request.getHeader("content-type") or "").partition(";")[0].strip()

@@ -6,6 +6,7 @@ import { element, formatted } from "./format.js";
 const IMAGE_KINDS = ["photo"];
 const REACTIONS = ["👍", "⚡", "❤", "🔥", "👎", "👻", "💔", "💩"];
 const FILE_KINDS = ["document", "audio", "voice", "video"];
+const PLAYERS = { audio: "audio", voice: "audio", video: "video" };
 
 export function avatar(node, name, color) {
   const [first] = [...(name.trim() || "#")];
@@ -136,6 +137,7 @@ function attachments(message) {
   }
   for (const kind of FILE_KINDS) {
     if (!message[kind]) continue;
+    if (PLAYERS[kind]) nodes.push(player(kind, message[kind]));
     const file = element("a", "file");
     file.href = `media/${encodeURIComponent(message[kind].file_id)}`;
     file.download = message[kind].file_name ?? kind;
@@ -144,6 +146,15 @@ function attachments(message) {
     nodes.push(file);
   }
   return nodes;
+}
+
+// The link below it stays: a browser cannot play everything.
+function player(kind, file) {
+  const node = element(PLAYERS[kind], `player ${kind}`);
+  node.controls = true;
+  node.preload = "metadata";
+  node.src = `media/${encodeURIComponent(file.file_id)}`;
+  return node;
 }
 
 function footer(message, context) {

@@ -1,0 +1,1 @@
+The sandbox's chat page plays voice notes, audio and videos.
