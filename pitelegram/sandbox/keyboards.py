@@ -14,6 +14,7 @@ MAX_ROW = 8
 MAX_BUTTONS = 100
 
 _ACTIONS = ("url", "login_url", "web_app", "switch_inline_query", "copy_text", "pay")
+_STYLES = (None, "primary", "success", "danger")
 _OTHER_KINDS = ("keyboard", "remove_keyboard", "force_reply")
 
 
@@ -57,6 +58,8 @@ def _checked_button(button: Any) -> dict[str, Any]:
         raise bad_request(wrong + 'Field "text" must be of type String')
     if not button["text"].strip():
         raise bad_request("inline keyboard button text must be non-empty")
+    if button.get("style") not in _STYLES:
+        raise bad_request(wrong + "unknown button style specified")
     data = button.get("callback_data")
     if data is not None:
         if not isinstance(data, str):

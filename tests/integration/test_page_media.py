@@ -72,6 +72,15 @@ class MediaTests(TestCase):
         self.assertTrue(answer["ok"], answer)
         return answer["result"]
 
+    @deferred
+    async def tell(self, method: str, thread: int, **params: Any) -> Any:
+        """Call a method with a Thread."""
+        url = f"{self.sandbox.api_root}/bot{self.sandbox.token}/{method}"
+        place = {"chat_id": self.chat.owner["id"], "message_thread_id": thread}
+        answer = await (await self.http.post(url, json=place | params)).json()
+        self.assertTrue(answer["ok"], answer)
+        return answer["result"]
+
     def see(self, script: str, done: str) -> Deferred[Any]:
         """Fire with what a script returns as soon as C{done} is true on the page."""
 
@@ -104,6 +113,40 @@ class MediaTests(TestCase):
             kinds += headers.getRawHeaders("content-type")
             kinds += headers.getRawHeaders("content-disposition")
         self.assertEqual(kinds, ["audio/wav", "inline", "application/octet-stream", "attachment"])
+
+    @deferred
+    async def test_drafts(self) -> None:
+        """A draft grows in its own Thread, and goes with the message, whose buttons have colours."""
+        other = self.chat.user_creates_thread("B").thread_id
+        drafts = "[...document.querySelectorAll('#draft .bubble')].map(each => each.innerText)"
+        await self.tell("sendMessageDraft", other, draft_id=5, text="not here")
+        await self.tell("sendMessageDraft", self.thread, draft_id=7)
+        seen, _ = await self.see(f"return {drafts}", f"{drafts}.length === 1")
+        self.assertEqual(seen, ["Thinking…"])
+        growing = {"markdown": "# Head\n\nso far"}
+        await self.tell("sendRichMessageDraft", self.thread, draft_id=7, rich_message=growing)
+        seen, _ = await self.see(
+            "return [document.querySelector('#draft h1').innerText,"
+            " document.querySelectorAll('#draft .bubble').length]",
+            "document.querySelector('#draft h1')",
+        )
+        self.assertEqual(seen, ["Head", 1])
+        styles = ("primary", "success", "danger")
+        row = [{"text": each, "callback_data": each, "style": each} for each in styles]
+        plain = [{"text": "plain", "callback_data": "plain"}]
+        await self.tell(
+            "sendRichMessage",
+            self.thread,
+            rich_message={"markdown": "# Head"},
+            reply_markup={"inline_keyboard": [row, plain]},
+        )
+        seen, complaints = await self.see(
+            f"return [{drafts}, [...document.querySelectorAll('.key')].map("
+            "key => getComputedStyle(key).color)]",
+            "document.querySelectorAll('#messages .key').length === 4",
+        )
+        left, colours = seen
+        self.assertEqual((left, len(set(colours)), complaints), ([], 4, []))
 
     @deferred
     async def test_by_mouse(self) -> None:

@@ -105,6 +105,9 @@ class KeyboardTests(BotTestCase):
         wrong = "can't parse inline keyboard button: "
         self.refuse_button(wrong + 'Can\'t find field "text"', callback_data="x")
         self.refuse_button("inline keyboard button text must be non-empty", text=" ", url="x.org")
+        self.refuse_button(
+            wrong + "unknown button style specified", text="x", url="x.org", style="gold"
+        )
         self.refuse_button(wrong + "Text buttons are unallowed in the inline keyboard", text="x")
         for data in ("", "x" * 65, "ä" * 33):
             self.refuse_button("BUTTON_DATA_INVALID", text="x", callback_data=data)

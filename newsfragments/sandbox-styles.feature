@@ -1,0 +1,1 @@
+The sandbox refuses styles of buttons that the Bot API does not name.
