@@ -55,9 +55,15 @@ class StoredFile:
 
 
 class FileShelf:
-    """All files of one bot."""
+    """All files of one bot.
+
+    @ivar max_upload: bytes of a file that the bot may send; tests lower it.
+    @ivar max_photo: bytes of a photo, likewise.
+    """
 
     def __init__(self, random: Random) -> None:
+        self.max_upload = MAX_UPLOAD
+        self.max_photo = MAX_PHOTO
         self._random = random
         self._files: dict[str, StoredFile] = {}
 

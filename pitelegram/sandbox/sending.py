@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pitelegram.sandbox.errors import ApiError, bad_request
-from pitelegram.sandbox.files import MAX_PHOTO, MAX_UPLOAD
+from pitelegram.sandbox.files import FileShelf
 from pitelegram.sandbox.formatting import MAX_CAPTION, MAX_TEXT, message_text, rich_text
 from pitelegram.sandbox.parameters import Parameters
 from pitelegram.sandbox.targets import Destination, chat_of, destination
@@ -96,21 +96,21 @@ def _media(
     elif part is None:
         raise bad_request(f"there is no {kind} in the request")
     else:
-        _check_size(part.data, kind)
+        _check_size(world.files, part.data, kind)
         file = world.files.add(kind, part.data, part.filename, part.mime_type, **meta)
     about: Any = file.as_json()
     return {kind: [about] if kind == "photo" else about}
 
 
-def _check_size(data: bytes, kind: str) -> None:
+def _check_size(files: FileShelf, data: bytes, kind: str) -> None:
     if not data:
         raise bad_request("file must be non-empty")
-    if len(data) > MAX_UPLOAD:
+    if len(data) > files.max_upload:
         raise ApiError(413, "Request Entity Too Large")
-    if kind == "photo" and len(data) > MAX_PHOTO:
+    if kind == "photo" and len(data) > files.max_photo:
         raise bad_request(
             f"file of size {len(data)} bytes is too big for a photo; "
-            f"the maximum size is {MAX_PHOTO} bytes"
+            f"the maximum size is {files.max_photo} bytes"
         )
 
 

@@ -84,6 +84,22 @@ class FileTests(BotTestCase):
         failure = self.failureResultOf(self.start("sendDocument", parts, chat_id=self.owner))
         self.assertEqual(failure.value.code, 413)
 
+    def test_lower_limits(self) -> None:
+        """A test has limits of its own: the last byte is taken, one more is not, in albums too."""
+        files = self.world.files
+        files.max_upload, files.max_photo = 200, 100
+        self.upload("sendVoice", "voice", b"x" * 200)
+        self.upload("sendPhoto", "photo", png(9, 9, 100))
+        big = {"voice": Part("voice", "a", "audio/ogg", b"x" * 201)}
+        failure = self.failureResultOf(self.start("sendVoice", big, chat_id=self.owner))
+        self.assertEqual(failure.value.code, 413)
+        problem = "file of size 101 bytes is too big for a photo; the maximum size is 100 bytes"
+        parts = {f"p{n}": Part(f"p{n}", "a.png", "image/png", png(9, 9, 100 + n)) for n in (0, 1)}
+        media = [{"type": "photo", "media": f"attach://{name}"} for name in parts]
+        said = self.refused("sendMediaGroup", parts, chat_id=self.owner, media=media)
+        self.assertEqual(said, f"Bad Request: {problem}")
+        self.assertEqual(len(self.chat.messages()), 2)
+
     def test_album(self) -> None:
         """Items share an id and come as messages of their own."""
         parts = {f"p{n}": Part(f"p{n}", "a.png", "image/png", png(9, 9)) for n in range(3)}
