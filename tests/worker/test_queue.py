@@ -110,6 +110,19 @@ class Queueing(RigCase):
         self.assertEqual(second, f"{first}.file")
         self.assertFalse(list(rig.paths.worker_files(BINDING).iterdir()), "receipted, and kept")
 
+    def test_reply(self) -> None:
+        """An answer is a reply to the message that it answers; one that nobody asked for is none."""
+        rig = self.started()
+        for number in (5, 6):
+            rig.message("x", message_id=number)
+        rig.host._running = rig.host._run("by itself")
+        rig.run(1)
+        replies = [
+            delivery["calls"][0]["params"].get("reply_parameters", {}).get("message_id")
+            for _, delivery in rig.link.submitted
+        ]
+        self.assertEqual(replies, [5, 6, None])
+
     def test_long_answer_submitted_twice(self) -> None:
         """A file is placed for each submission, and the delivery stays equal."""
         rig = self.started()

@@ -38,6 +38,12 @@ class Looks(SynchronousTestCase):
         long = "> " + "word " * 200
         self.assertEqual(looks(long)[1][0][0], "expandable_blockquote")
 
+    def test_emphasis_over_a_line_break(self) -> None:
+        """A style may go on over a line break, which stays."""
+        self.assertEqual(
+            looks("a **b\nc** *d\ne*"), ("a b\nc d\ne", [("bold", "b\nc"), ("italic", "d\ne")])
+        )
+
     def test_links(self) -> None:
         """Only web and mail addresses can be pressed; other targets are shown."""
         self.assertEqual(looks("[a](https://b.example)"), ("a", [("text_link", "a")]))
