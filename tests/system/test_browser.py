@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 from pitelegram.kernel.deferring import deferred
+from pitelegram.kernel.paths import Paths
 from pitelegram.testing.browser import Browser, ChatPage
 from tests.system import SystemCase
 
@@ -179,18 +181,31 @@ class Reading(ChatPageJob):
             page.wait_for_answer("part number 2")
             page.write("[[gate hold]] working")
             page.write("never mind this one")
-            page.react("never mind this one", "👎")
 
         await self.browser.run(send)
+        await self.system.until(lambda: self.waiting(1), "the prompt to wait")
+        await self.browser.run(lambda page: page.react("never mind this one", "👎"))
+        # A reaction that comes after the run's end is too late: its prompt has begun.
+        await self.system.until(self.skipped, "the mark of the reaction")
         self.system.model.open_gate("hold")
         await self.system.answer("After the gate hold.", thread)
         (prompt,) = self.system.prompts("part number 0")
         self.assertTrue(all(f"part number {number}" in prompt.text for number in range(3)))
-        await self.system.until(self.empty, "an empty queue")
+        self.system.telegram.chat.user_sends("the last one", thread)
+        await self.system.answer("You said: the last one", thread)
         self.assertEqual(self.system.prompts("never mind"), [])
 
     @deferred
-    async def empty(self) -> bool:
-        """Whether no prompt waits."""
+    async def waiting(self, count: int) -> bool:
+        """Whether that many prompts wait."""
         status = await self.system.status()
-        return not any(worker["queued"] for worker in status["workers"])
+        return sum(worker["queued"] for worker in status["workers"]) == count
+
+    def skipped(self) -> bool:
+        """Whether a prompt in the worker's store is marked to be left out."""
+        (spec,) = self.rows("SELECT spec_id FROM specs WHERE name = ?", "alpha")
+        store = Paths(self.system.agent_dir).worker_database(f"spec-{spec}")
+        connection = sqlite3.connect(f"file:{store}?mode=ro", uri=True)
+        found = connection.execute("SELECT 1 FROM inbox WHERE skip").fetchone()
+        connection.close()
+        return found is not None
