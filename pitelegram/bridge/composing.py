@@ -45,6 +45,7 @@ def raw_answer(
     footer: str | None = None,
     origin: str = "telegram",
     silent: bool = False,
+    spoken: bool = False,
 ) -> dict[str, Any]:
     """Return Pi's words for the store, not rendered yet.
 
@@ -52,6 +53,7 @@ def raw_answer(
     @param footer: a line about tokens and cost.
     @param origin: C{telegram}, or C{local} when nobody there asked.
     @param silent: said on the way to an answer, without a sound.
+    @param spoken: Pi was told that the whole answer is spoken.
     """
     delivery = {
         "text": text,
@@ -60,6 +62,7 @@ def raw_answer(
         "footer": footer,
         "origin": origin,
         "silent": silent,
+        "spoken": spoken,
     }
     return {"delivery_id": delivery_id, "kind": "raw", "delivery": delivery}
 
@@ -70,31 +73,37 @@ def compose(
     options: RenderOptions,
     mint: Callable[[], str],
     keep: Callable[[bytes, str], str],
+    voices: Sequence[Call] = (),
 ) -> Composed:
     """Return the deliveries of a raw answer; the first has its id.
 
-    What is only to be spoken is shown too: nobody knows yet whether it can be spoken.
+    What is only to be spoken is shown where it was not spoken.
 
     @param raw: from the store.
     @param answer: what it shows and asks for, as the operator's programs left it.
     @param mint: returns a new key of a button.
+    @param voices: calls that send what was spoken, each a delivery of its own behind the text.
     @param keep: C{(bytes, delivery id)}: stores a file of an answer and returns its path.
     """
     delivery_id, words = raw["delivery_id"], raw["delivery"]
     created = int(words["createdAtMs"])
-    rendered = render(_shown(words, answer), options)
+    only_spoken = bool(voices) and not visible(clean(answer.markdown))
+    rendered = render("" if only_spoken else _shown(words, answer), options)
     calls = [call for step in rendered.steps for call in nested(step)]
     markup, buttons = keyboard(answer.buttons, mint) if answer.buttons else (None, [])
-    calls = with_keyboard(with_reply(calls, words.get("anchor")), markup)
+    decorated = with_keyboard(with_reply(calls or voices, words.get("anchor")), markup)
+    calls, voices = (decorated, voices) if calls else ([], decorated)
     kind = "final"
     if words.get("silent"):
         kind, calls = "notice", silenced(calls)
     answers = deliveries(delivery_id, kind, calls, created)
+    for number, call in enumerate(voices, 1):
+        answers += deliveries(f"{delivery_id[:100]}.voice{number}", "final", [call], created)
     if rendered.file is not None:
         name = f"{delivery_id[:100]}.file"
         call = file_call(rendered.file, lambda content: keep(content, name))
         answers += deliveries(name, "final", [call], created)
-    return Composed(answers=tuple(answers), buttons=tuple(buttons) if calls else ())
+    return Composed(answers=tuple(answers), buttons=tuple(buttons) if decorated else ())
 
 
 def _shown(words: dict[str, Any], answer: Answer) -> str:

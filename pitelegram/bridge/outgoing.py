@@ -76,3 +76,9 @@ class IOutboundHandlers(Interface):
 
         @raise pitelegram.errors.VoiceFailed: every program and provider failed.
         """
+
+    def discard(recording: Recording) -> None:
+        """A recording is not needed any more."""
+
+    def stop() -> Deferred[None]:
+        """End all programs; fire when nothing of them is left."""

@@ -16,6 +16,7 @@ from pitelegram.bridge.marking import guard, plain
 
 SUMMARY_WORDS = 5
 SUMMARY_LENGTH = 40
+VOICE_LINE = "[voice] delivery: automatic voice"
 
 _OPENING = re.compile(r"\A\[telegram[^\]\n]*\][ \n]*")
 _FIRST_FILE = re.compile(r"^- /(?:[0-9a-f]{12}-)?(.+)$", re.MULTILINE)
@@ -48,12 +49,14 @@ def compose(
     text: str | None = None,
     outputs: Sequence[str] = (),
     time: str | None = None,
+    voice: bool = False,
 ) -> str:
     """Return the prompt for messages that belong together, in their order.
 
     @param text: replaces what the operator himself wrote.
     @param outputs: what handlers made of it.
     @param time: the line that tells the time, if it is told.
+    @param voice: whether the whole answer will be spoken.
     """
     own = [part for part in parts if part.content.forward is None]
     words = own_words(own) if text is None else text
@@ -70,6 +73,8 @@ def compose(
     blocks += [f"[reply|from:{reply.source}] {reply.text}" for reply in dict.fromkeys(replies)]
     if time:
         blocks.append(f"[time] {time}")
+    if voice:
+        blocks.append(VOICE_LINE)
     return "\n\n".join(blocks)
 
 

@@ -44,6 +44,16 @@ class OutFiles:
             write_private(path, content)
         return str(path)
 
+    def take(self, path: str, owner: str) -> str:
+        """Copy a file of somebody else and return the copy's path; the same for the same owner.
+
+        @raise pitelegram.errors.UnsafeFile: it cannot be read, or the disk refuses.
+        """
+        ensure_private_dir(self.root)
+        target = self.root / hashlib.sha256(owner.encode()).hexdigest()
+        _copy(Path(path), target)
+        return str(target)
+
     def placed(self, delivery: dict[str, Any], uploads: Path) -> tuple[dict[str, Any], list[Path]]:
         """Return a delivery whose files lie in C{uploads}, and the copies that were made.
 

@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from zope.interface.verify import verifyObject
 
+from pitelegram.bridge.outgoing import IOutboundHandlers
 from pitelegram.bus.interfaces import IBusFollower
 from pitelegram.errors import LaunchFailed
 from pitelegram.ids import ProcessBirth, delivery_id, managed_binding
@@ -22,6 +23,7 @@ from pitelegram.store.outgoing import Outgoing
 from pitelegram.testing.leaderlink import FakeLeaderLink
 from pitelegram.testing.pihost import FakePiHost
 from pitelegram.testing.stores import worker_database
+from pitelegram.worker.composing import NoOutboundHandlers
 from pitelegram.worker.identity import WorkerIdentity
 from pitelegram.worker.parts import WorkerParts
 from pitelegram.worker.service import WorkerService
@@ -88,6 +90,7 @@ class WorkerRig:
         self.outgoing = Outgoing(self.database)
         # Else the first prompt of every hour tells the time.
         self.inbox.set_meta("time-told", f"{self.clock.seconds():.0f}")
+        self.outbound: IOutboundHandlers | None = None
         self.service: WorkerService | None = None
         self.updates = count(1)
         self._ids = count(1)
@@ -129,6 +132,7 @@ class WorkerRig:
                 ended,
                 stop,
                 lambda: f"id{next(self._ids)}",
+                outbound=lambda _: self.outbound or NoOutboundHandlers(),
             ),
             FakeBusClient,
             choice or SessionChoice(file=None),

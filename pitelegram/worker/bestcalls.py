@@ -35,6 +35,17 @@ class BestEffort:
                 {"chat_id": chat_id, "message_id": message_id, "reply_markup": markup},
             )
 
+    def action(self, action: str, target: dict[str, int] | None) -> None:
+        """Show for some seconds what the worker is doing, where it has a Thread."""
+        if target is None:
+            return
+        params: dict[str, Any] = {"chat_id": target["chatId"], "action": action}
+        options = {"aggregate": True}
+        if "threadId" in target:
+            params["message_thread_id"] = target["threadId"]
+            options = {}
+        self.call("sendChatAction", params, options)
+
     def call(
         self, method: str, params: dict[str, Any], options: dict[str, Any] | None = None
     ) -> None:

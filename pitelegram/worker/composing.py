@@ -23,6 +23,7 @@ from pitelegram.kernel.deferring import deferred, sleep
 from pitelegram.store.worker_interfaces import IOutgoing
 from pitelegram.worker.minting import minting
 from pitelegram.worker.preferences import Preferences
+from pitelegram.worker.speaking import Speaker, Spoken
 
 
 @attrs.frozen(kw_only=True)
@@ -66,6 +67,13 @@ class NoOutboundHandlers:
         """See L{IOutboundHandlers}."""
         return fail(VoiceFailed("no program that speaks is configured"))
 
+    def discard(self, recording: Recording) -> None:
+        """See L{IOutboundHandlers}."""
+
+    def stop(self) -> Deferred[None]:
+        """See L{IOutboundHandlers}."""
+        return succeed(None)
+
 
 class Composer(Service):
     """Takes raw answers in order and puts deliveries in their place.
@@ -89,6 +97,7 @@ class Composer(Service):
         outgoing: IOutgoing,
         preferences: Preferences,
         handlers: IOutboundHandlers,
+        speaker: Speaker,
         keep: Callable[[bytes, str], str],
         stored: Callable[[], None],
         additions: Sequence[IAddition] = (),
@@ -99,6 +108,7 @@ class Composer(Service):
         self._mint = minting(random, outgoing)
         self._preferences = preferences
         self._handlers = handlers
+        self._speaker = speaker
         self._keep = keep
         self._stored = stored
         self._additions = list(additions)
@@ -156,6 +166,8 @@ class Composer(Service):
                 break
             except StoreError as error:
                 self._log.error("an answer could not be stored: {reason}", reason=str(error))
+                if self._outgoing.raw() != raw:
+                    return
             await sleep(self._clock, self._backoff.next())
         self._backoff.reset()
         self._stored()
@@ -167,8 +179,13 @@ class Composer(Service):
             if answer.markdown and self._handlers.takes_text():
                 text = await self._handlers.transform(answer.markdown)
                 answer = attrs.evolve(answer, markdown=text)
-            composed = compose(raw, answer, self._options(), self._mint, self._keep)
-            more: list[dict[str, Any]] = []
+            spoken = Spoken(answer=answer)
+            if self._speaker.wanted(raw, answer):
+                spoken = await self._speaker.speak(raw, answer)
+            composed = compose(
+                raw, spoken.answer, self._options(), self._mint, self._keep, spoken.calls
+            )
+            more = list(spoken.notices)
             for addition in self._additions:
                 made = addition(raw, answer)
                 added = await made if isinstance(made, Deferred) else made

@@ -9,7 +9,9 @@ from pathlib import Path
 import attrs
 
 from pitelegram.bridge.interfaces import IInboundHandlers
+from pitelegram.bridge.outgoing import IOutboundHandlers
 from pitelegram.ids import ProcessBirth
+from pitelegram.worker.composing import NoOutboundHandlers
 from pitelegram.worker.making import NoHandlers
 
 
@@ -41,3 +43,8 @@ def no_handlers(_: Callable[[], object]) -> IInboundHandlers:
 def mint_id() -> str:
     """Return 32 random hex digits."""
     return secrets.token_hex(16)
+
+
+def no_outbound(_: Callable[[], object]) -> IOutboundHandlers:
+    """Return what changes and speaks nothing."""
+    return NoOutboundHandlers()

@@ -68,6 +68,7 @@ class Maker:
 
     @param thread_name: returns the name of the worker's Thread, where it has one.
     @param time_injection: returns C{hidden}, C{always} or C{interval}.
+    @param voice_mode: returns C{hidden}, C{mirror} or C{always}; C{hidden} where nobody can speak.
     """
 
     _log = Logger()
@@ -80,6 +81,7 @@ class Maker:
         handlers: IInboundHandlers,
         thread_name: Callable[[], str | None],
         time_injection: Callable[[], str],
+        voice_mode: Callable[[], str] = lambda: "hidden",
     ) -> None:
         self._clock = clock
         self._inbox = inbox
@@ -87,6 +89,7 @@ class Maker:
         self._handlers = handlers
         self._thread_name = thread_name
         self._time_injection = time_injection
+        self._voice_mode = voice_mode
 
     def read(self, row: InboxRow) -> Content:
         """Return what a row's message carries; never raises for what a message may hold."""
@@ -101,6 +104,8 @@ class Maker:
     def plain(self, content: Content) -> str | None:
         """Return the prompt of a text for which nothing has to be waited, None for others."""
         if not content.only_text or self._handlers.takes_text() or self._time_is_due():
+            return None
+        if self._voice_mode() == "always":
             return None
         return compose([Part(content=content)], self._thread_name())
 
@@ -154,13 +159,15 @@ class Maker:
         read = [text_of(file) for file in files if file.path not in processed.handled]
         outputs = [*processed.outputs, *(bounded(text) for text in read if text is not None)]
         time = self._time(former)
-        prompt = compose(parts, self._thread_name(), processed.text, outputs, time)
+        voice = self._is_spoken(files)
+        prompt = compose(parts, self._thread_name(), processed.text, outputs, time, voice)
         content: dict[str, Any] = {
             "files": kept,
             "images": pictures(files),
             "outputs": outputs,
             "summary": _summary(prompt, own if processed.text is None else processed.text, files),
             "time": time,
+            "voice": voice,
         }
         notices = list(processed.notices)
         lost = [line for part in parts for line in part.missing]
@@ -168,6 +175,12 @@ class Maker:
             notices.append(words.not_fetched(lost))
         stored = {name: value for name, value in content.items() if value}
         return Made(prompt=prompt, content=stored, notices=tuple(notices))
+
+    def _is_spoken(self, files: Sequence[FileItem]) -> bool:
+        """Whether the whole answer will be spoken; C{mirror} answers a voice note so."""
+        mode = self._voice_mode()
+        heard = any(file.kind == "voice" and not file.foreign for file in files)
+        return mode == "always" or (mode == "mirror" and heard)
 
     def _time(self, former: dict[str, Any] | None) -> str | None:
         """Return the time if this prompt is to tell it; one that did goes on telling the same."""

@@ -33,7 +33,9 @@ from pitelegram.store.outgoing import Outgoing
 from pitelegram.worker.endpoint import DaemonEndpoint
 from pitelegram.worker.handlers import InboundHandlers
 from pitelegram.worker.identity import WorkerIdentity
+from pitelegram.worker.outbound import OutboundHandlers
 from pitelegram.worker.parts import WorkerParts
+from pitelegram.worker.plugins import installed_providers
 from pitelegram.worker.service import EXIT_LATER, EXIT_PI_ENDED, EXIT_REFUSED, WorkerService
 from pitelegram.worker.sessions import SessionChoice, Sessions
 
@@ -144,6 +146,8 @@ def build(
     inbox, random = Inbox(database), SystemRandom()
     endpoint = DaemonEndpoint(paths=paths, secret=secret)
     identity = _identity(options)
+    environment = pi_environment(os.environ, options)
+    plugins = installed_providers()
     service: WorkerService
     sessions = Sessions(
         paths,
@@ -171,7 +175,15 @@ def build(
             stop,
             in_thread=partial(deferToThreadPool, reactor, reactor.getThreadPool()),
             handlers=lambda entries: InboundHandlers(
-                reactor, identity.directory, pi_environment(os.environ, options), entries
+                reactor, identity.directory, environment, entries, plugins
+            ),
+            outbound=lambda entries: OutboundHandlers(
+                reactor,
+                identity.directory,
+                environment,
+                entries,
+                identity.files.with_suffix(".speech"),
+                plugins,
             ),
         ),
         lambda parts: BusClient(

@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred, execute
 from twisted.internet.interfaces import IReactorTime
 
 from pitelegram.bridge.interfaces import IInboundHandlers
+from pitelegram.bridge.outgoing import IOutboundHandlers
 from pitelegram.ids import managed_binding
 from pitelegram.pi.interfaces import IPiHost
 from pitelegram.pi.sessions import mark
@@ -22,7 +23,6 @@ from pitelegram.worker.brake import Brake
 from pitelegram.worker.buttons import Buttons
 from pitelegram.worker.changes import Changes
 from pitelegram.worker.commands import Commands
-from pitelegram.worker.composing import Composer, NoOutboundHandlers
 from pitelegram.worker.control import Control
 from pitelegram.worker.dialogs import Dialogs
 from pitelegram.worker.editing import Editing
@@ -31,7 +31,7 @@ from pitelegram.worker.follower import Follower
 from pitelegram.worker.frames import Frames
 from pitelegram.worker.gathering import Gatherer
 from pitelegram.worker.halting import Halting
-from pitelegram.worker.identity import WorkerIdentity, mint_id, no_handlers
+from pitelegram.worker.identity import WorkerIdentity, mint_id, no_handlers, no_outbound
 from pitelegram.worker.intake import Intake
 from pitelegram.worker.listener import Listener
 from pitelegram.worker.making import Maker
@@ -48,6 +48,7 @@ from pitelegram.worker.previewing import make_previews
 from pitelegram.worker.queue import Queue
 from pitelegram.worker.reactions import Reactions
 from pitelegram.worker.registration import Registration
+from pitelegram.worker.rendering import make_composer, voice_mode
 from pitelegram.worker.report import Report
 from pitelegram.worker.sessionbook import SessionBook
 from pitelegram.worker.sessions import Sessions
@@ -84,6 +85,7 @@ class WorkerParts:
         mint: Callable[[], str] = mint_id,
         in_thread: Callable[..., Deferred[Any]] = execute,
         handlers: Callable[[Callable[[], object]], IInboundHandlers] = no_handlers,
+        outbound: Callable[[Callable[[], object]], IOutboundHandlers] = no_outbound,
     ) -> None:
         self._clock = clock
         self.outgoing = outgoing
@@ -91,7 +93,7 @@ class WorkerParts:
         self.sessions = sessions
         self._told: object = None
         self._after_run: Callable[[], None] = lambda: None
-        self._wire_outward(clock, random, inbox, identity, in_thread)
+        self._wire_outward(clock, random, inbox, identity, in_thread, outbound)
         self.queue = Queue(
             clock,
             random,
@@ -125,6 +127,7 @@ class WorkerParts:
         inbox: IInbox,
         identity: WorkerIdentity,
         in_thread: Callable[..., Deferred[Any]],
+        outbound: Callable[[Callable[[], object]], IOutboundHandlers],
     ) -> None:
         """What goes to the leader."""
         self.registration = Registration(
@@ -150,13 +153,17 @@ class WorkerParts:
             in_thread,
             lambda: self.activity.before_final(),
         )
-        self.composer = Composer(
+        self.outbound = outbound(lambda: self.preferences.get("outboundHandlers"))
+        self.composer = make_composer(
             clock,
             random,
             self.outgoing,
             self.preferences,
-            NoOutboundHandlers(),
-            self.files.keep,
+            self.outbound,
+            self.files,
+            in_thread,
+            self.calls,
+            lambda: self.registration.target,
             self.submitter.kick,
         )
         self.settler = Settler(clock, random, inbox, self._answer_stored)
@@ -183,6 +190,7 @@ class WorkerParts:
             self.handlers,
             self._thread_name,
             lambda: str(self.preferences.get("timeInjection")),
+            lambda: voice_mode(self.preferences, self.outbound),
         )
         self.gatherer = Gatherer(
             clock,
@@ -229,7 +237,7 @@ class WorkerParts:
             host, queue, self.dialogs, self.sessions, identity.spawn_id, lambda: self.ladder.phase
         )
         self.listener = Listener(
-            queue, self.dialogs, self.typing, self.changed, self._run_settled, ended
+            queue, self.dialogs, self.typing, self.changed, lambda: self._after_run(), ended
         )
         self.watch = Watch(
             clock, queue, host, lambda: self.listener.events, lambda: self.orders.kick()
@@ -351,10 +359,6 @@ class WorkerParts:
         self.composer.kick()
         self.submitter.kick()
 
-    def files_to_come(self) -> frozenset[str]:
-        """Return the paths of files that an answer will name."""
-        return frozenset(file.path for file in self.outgoing.attached())
-
     def up(self) -> bool:
         """Whether Pi can be talked to."""
         return self.report.ready
@@ -383,9 +387,6 @@ class WorkerParts:
         if state != self._told:
             self._told = state
             link.heartbeat_now()
-
-    def _run_settled(self) -> None:
-        self._after_run()
 
     def _thread_name(self) -> str | None:
         return self.registration.shown_name()

@@ -11,6 +11,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
 from pitelegram.bridge.interfaces import FileItem
+from pitelegram.bridge.outgoing import Speech
 from pitelegram.errors import ConfigError
 
 PROVIDER_SECONDS = 120.0
@@ -18,6 +19,9 @@ LONGEST_NAME = 64
 
 Transcriber = Callable[[FileItem], Any]
 """Returns the words of a recording: a text, an object with C{text}, or None; or waits for one."""
+
+Synthesizer = Callable[[Speech], Any]
+"""Returns the path of a recording of a text, or waits for one; None: it cannot."""
 
 Provider = Callable[[str, "FileItem | None"], Any]
 """Is given the message's text and a file (None for the text itself); returns like a transcriber."""
@@ -34,6 +38,7 @@ class Providers:
 
     def __init__(self) -> None:
         self._transcribers: list[_Registered] = []
+        self._synthesizers: list[_Registered] = []
         self._handlers: list[_Registered] = []
 
     def register_transcriber(self, name: str, provider: Transcriber) -> Callable[[], None]:
@@ -44,6 +49,15 @@ class Providers:
         if any(known.name == name for known in self._transcribers):
             raise ConfigError(f"there is a transcriber {name!r} already")
         return _add(self._transcribers, name, provider)
+
+    def register_synthesizer(self, name: str, provider: Synthesizer) -> Callable[[], None]:
+        """Add who speaks texts; return what takes it away again.
+
+        @raise ConfigError: the name is none, or taken.
+        """
+        if any(known.name == name for known in self._synthesizers):
+            raise ConfigError(f"there is a synthesizer {name!r} already")
+        return _add(self._synthesizers, name, provider)
 
     def register_handler(self, kind: str, provider: Provider) -> Callable[[], None]:
         """Add who does something with messages of a kind; return what takes it away again.
@@ -56,6 +70,10 @@ class Providers:
     def transcribers(self) -> list[tuple[str, Transcriber]]:
         """Return names and providers in their order."""
         return [(known.name, known.work) for known in self._transcribers]
+
+    def synthesizers(self) -> list[tuple[str, Synthesizer]]:
+        """Return names and providers in their order."""
+        return [(known.name, known.work) for known in self._synthesizers]
 
     def handlers(self, kind: str) -> list[Provider]:
         """Return the providers for a kind, then those for every kind of file."""
@@ -125,7 +143,7 @@ def _as_failed(failure: Failure) -> ProviderFailed:
 
 def _text_of(value: Any) -> str:
     if isinstance(value, Mapping):
-        value = value.get("text")
+        value = value.get("text", value.get("audioPath"))
     if value is None:
         return ""
     if not isinstance(value, str):

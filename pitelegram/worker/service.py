@@ -93,7 +93,8 @@ class WorkerService(Service):
                 return
             parts.gatherer.begin()
             parts.frames.recover()
-            parts.files.sweep(named_files(self._inbox.answers()) | parts.files_to_come())
+            kept = {file.path for file in parts.outgoing.attached()}
+            parts.files.sweep(named_files(self._inbox.answers()) | kept)
             parts.composer.startService()
             parts.submitter.startService()
             parts.watch.startService()
@@ -248,6 +249,8 @@ class WorkerService(Service):
         for service in (parts.watch, parts.composer, parts.submitter, self._bus):
             if service.running:
                 await _stopped(service)
+        for programs in (parts.handlers, parts.outbound):
+            await _ended(programs)
         parts.sessions.release()
         self.finished.fire(code)
 
@@ -271,6 +274,13 @@ class WorkerService(Service):
             await link.disconnect("quit", False).addTimeout(left, self._clock)
         except (BusError, Refusal, TimeoutError) as error:
             self._log.info("no goodbye to the leader: {reason}", reason=str(error))
+
+
+async def _ended(programs: Any) -> None:
+    """End the operator's programs, where there are any."""
+    stop = getattr(programs, "stop", None)
+    if stop is not None:
+        await stop()
 
 
 async def _stopped(service: Any) -> None:

@@ -81,7 +81,8 @@ class Settler:
         """Settle rows with Pi's words as their answer, to be rendered afterwards."""
         anchor = next((row.message_id for row in rows if row.source == "telegram"), None)
         origin = "telegram" if anchor is not None else "local"
-        raw = raw_answer(delivery_id, text, self.now_ms(), anchor, footer, origin)
+        spoken = any((row.content or {}).get("voice") for row in rows)
+        raw = raw_answer(delivery_id, text, self.now_ms(), anchor, footer, origin, spoken=spoken)
         seqs = [row.seq for row in rows]
         return self._in_order.run(self._insist, lambda: self._inbox.settle(seqs, [raw]))
 

@@ -20,6 +20,7 @@ from pitelegram.store.inbox import Inbox
 from pitelegram.store.outgoing import BUTTONS_KEPT_MS, Outgoing
 from pitelegram.testing.worker import WorkerRig
 from pitelegram.worker.minting import minting
+from pitelegram.worker.speaking import FAILED
 from tests.worker.test_crashes import WritingPi
 from tests.worker.test_queue import Replaced, RigCase
 
@@ -235,7 +236,7 @@ class Answers(RigCase):
         rig = self.started()
         for comment in ("telegram_button: A", "telegram_voice: Hello", "telegram_button {", "note"):
             rig.message(f"[[say '<!-- {comment} -->']]")
-        self.assertEqual(rig.link.texts, [HEADING, "Hello", NO_TEXT, NO_TEXT])
+        self.assertEqual(rig.link.texts, [HEADING, "Hello", FAILED, NO_TEXT, NO_TEXT])
 
     def test_before_the_answer(self) -> None:
         """What Pi says before its answer, or by itself, has its buttons, too; comments alone are not said."""
