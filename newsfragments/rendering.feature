@@ -1,1 +1,1 @@
-Answers keep their formatting: Markdown becomes rich messages where the server has them, else text with entities, else plain text, and nothing of it is lost at a cut.
+Answers are formatted: as rich messages, where Telegram refuses those with entities, else as plain text; long ones are a beginning and a file.

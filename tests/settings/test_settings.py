@@ -127,6 +127,14 @@ class ReadTests(SettingsCase):
         self.assertEqual((s.network_family, s.outbox_ambiguous), ("ipv4", "resend"))
         self.assertEqual((s.control_socket, s.control_socket_group), ("/s", "g"))
 
+    def test_former_words(self) -> None:
+        """Words of older versions mean what took their place."""
+        self.put({"voice": {"replyMode": "manual"}, "assistant": {"timeInjection": "off"}})
+        settings = load(self.paths(), {})
+        self.assertEqual(
+            (settings.voice_reply_mode, settings.assistant_time_injection), ("hidden", "hidden")
+        )
+
     def test_handlers(self) -> None:
         """Entries under the old name come after the others; a bad one is left to its user."""
         self.put({"inboundHandlers": [{"x": 1}, "bad"], "attachmentHandlers": [{"y": 2}]})

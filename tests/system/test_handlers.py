@@ -16,20 +16,22 @@ class Handlers(SystemCase):
     """Voice messages and texts in one worker's Thread."""
 
     @deferred
-    async def set_handlers(self, *entries: dict[str, Any]) -> None:
+    async def set_handlers(
+        self, *entries: dict[str, Any], name: str = "inboundHandlers", **more: Any
+    ) -> None:
         """Write the setting as an operator does, while everything runs; wait until it is told."""
         path = self.system.agent_dir / "telegram.json"
         settings = json.loads(path.read_text())
-        path.write_text(json.dumps({**settings, "inboundHandlers": list(entries)}))
-        await self.system.until(lambda: self.told() == list(entries), "the setting")
+        path.write_text(json.dumps({**settings, name: list(entries), **more}))
+        await self.system.until(lambda: self.told(name) == list(entries), "the setting")
 
-    def told(self) -> Any:
+    def told(self, name: str) -> Any:
         """The setting as the worker has it."""
         (path,) = (self.system.agent_dir / "telegram" / "workers").glob("*.sqlite3")
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
             rows = connection.execute("SELECT value FROM meta WHERE key = 'settings'").fetchall()
         connection.close()
-        return json.loads(rows[0][0]).get("inboundHandlers") if rows else None
+        return json.loads(rows[0][0]).get(name) if rows else None
 
     def speak(self, thread: int, text: str) -> None:
         """The owner sends a voice message that says this."""
@@ -59,3 +61,27 @@ class Handlers(SystemCase):
         await self.system.answer("deaf failed on the voice message: exit code 1", thread)
         await self.system.until(lambda: len(self.system.model.requests) > before, "a prompt")
         self.assertIn("[attachments]", self.system.model.requests[-1].text)
+
+    @deferred
+    async def test_spoken_answer(self) -> None:
+        """A recording comes behind the prose with its words, once; where the program fails they are shown."""
+        (thread,) = await self.start("alpha")
+        program = 'sh -c \'printf OggS > "$0"; cat >> "$0"\' {ogg}'
+        await self.set_handlers(
+            {"type": "voice", "template": program, "output": "ogg"},
+            name="outboundHandlers",
+            voice={"replyMode": "hidden", "sendTranscript": True},
+        )
+        self.system.say("[[say text='Read this.\\n<!-- telegram_voice: Hello there -->']]", thread)
+        message = await self.system.answer("Hello there", thread)
+        voice = message.content["voice"]
+        self.assertEqual(
+            self.system.telegram.chat.world.files.get(voice["file_id"]).data, b"OggSHello there"
+        )
+        (prose,) = self.system.answers("Read this.", thread)
+        self.assertLess(prose.message_id, message.message_id)
+        await self.set_handlers({"type": "voice", "template": "false"}, name="outboundHandlers")
+        self.system.say("[[say text='<!-- telegram_voice: Good night -->']]", thread)
+        await self.system.answer("Failed to send voice reply", thread)
+        (shown,) = self.system.answers("Good night", thread)
+        self.assertNotIn("voice", shown.content)
