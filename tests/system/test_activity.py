@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pitelegram.bridge.activity.lines import INTERRUPTED
 from pitelegram.kernel.deferring import deferred
 from tests.system import SystemCase
 
 TOKEN = "987654321:AAHplantedplantedplantedplantedplanted"
 SECRET = "hunter2-planted"
+
+
+def shown_by(call: Any) -> str:
+    """The text of a call, or the source of its rich message."""
+    return str(call.values.get("text") or call.values.get("rich_message") or "")
 
 
 class Activity(SystemCase):
@@ -33,15 +40,15 @@ class Activity(SystemCase):
         self.assertEqual(max(thoughts, comment, tool, answer), answer)
         self.assertIn("got-it", texts[tool])
         self.assertIn("[REDACTED_BOT_TOKEN]", texts[tool])
-        sent = [call for call in self.system.telegram.calls if "text" in call.values]
-        for call in sent:
-            self.assertNotIn(TOKEN.partition(":")[2], call.values["text"])
-            self.assertNotIn(SECRET, call.values["text"])
+        sent = [(call, shown_by(call)) for call in self.system.telegram.calls if shown_by(call)]
+        for _, text in sent:
+            self.assertNotIn(TOKEN.partition(":")[2], text)
+            self.assertNotIn(SECRET, text)
         silent = {
             name: [
                 call.values.get("disable_notification")
-                for call in sent
-                if call.method.startswith("send") and name in call.values["text"]
+                for call, text in sent
+                if call.method.startswith("send") and name in text
             ]
             for name in ("💭", "First I look.", "Bash", "All is well.")
         }

@@ -99,7 +99,10 @@ class DeadThreads(SystemCase):
         (thread,) = await self.start("alpha")
         for number, description in enumerate((NOT_FOUND, "Bad Request: TOPIC_DELETED")):
             fault = self.system.telegram.faults.add(
-                "sendMessage", "error", description=description, containing=f"said: alarm {number}"
+                "sendRichMessage",
+                "error",
+                description=description,
+                containing=f"said: alarm {number}",
             )
             await self.asked(f"alarm {number}", thread)
             self.assertEqual(fault.hits, 1)

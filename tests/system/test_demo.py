@@ -17,6 +17,7 @@ from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThread
 
 from pitelegram.kernel.deferring import deferred
+from pitelegram.sandbox.blocks import visible_text
 from pitelegram.testing.pienv import pi_command
 from pitelegram.testing.system import PATIENCE
 from tests.system import SystemCase
@@ -60,9 +61,14 @@ class Page:
     def says(self, text: str, thread: int | None) -> bool:
         """Whether that message stands there."""
         return any(
-            message.get("text") == text and message.get("message_thread_id") == thread
+            _text(message) == text and message.get("message_thread_id") == thread
             for message in self.snapshot()["messages"]
         )
+
+
+def _text(message: dict[str, Any]) -> str:
+    rich = message.get("rich_message")
+    return visible_text(rich["blocks"]) if rich else str(message.get("text"))
 
 
 class Demo(SystemCase):

@@ -18,7 +18,7 @@ class BadAnswers(SystemCase):
         """Start a worker and order a fault for its answer; fires with the Thread."""
         (thread,) = await self.start("alpha")
         fault = self.system.telegram.faults.add(
-            "sendMessage", kind, containing="the answer", **options
+            "sendRichMessage", kind, containing="the answer", **options
         )
         self.system.say("[[say text='this is the answer']]", thread)
         await fault.when_hit()

@@ -37,6 +37,7 @@ class MainJob(SystemCase):
     @deferred
     async def test_a_long_answer_arrives_whole(self) -> None:
         """Nineteen thousand characters arrive in order, in messages within Telegram's limit."""
+        self.assistant(rendering="html")
         (thread,) = await self.start("alpha")
         self.system.say("[[long 19000]]", thread)
         answer = await self.system.until(
