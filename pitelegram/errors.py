@@ -265,3 +265,7 @@ class PiGone(WorkerError):
 
 class VoiceFailed(WorkerError):
     """No program or provider could speak a text; C{str()} says which were tried, for the log."""
+
+
+class ToolRefused(WorkerError):
+    """A tool of the agent was not carried out; C{str()} tells the agent why, first a line break."""

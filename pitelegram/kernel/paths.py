@@ -108,9 +108,9 @@ class Paths:
         """Directory of the private sockets between a worker and its Pi's shim."""
         return self.runtime / "links"
 
-    def link_socket(self, instance: str) -> Path:
-        """The private socket of one worker instance (short enough for a socket)."""
-        return runtime_socket_path(self.links / f"{_name(instance)}.sock")
+    def link_socket(self, binding_key: str) -> Path:
+        """The private socket between a binding's worker and its Pi (short enough for a socket)."""
+        return runtime_socket_path(self.links / f"{_name(binding_key)}.sock")
 
     @property
     def state(self) -> Path:

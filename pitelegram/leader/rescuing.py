@@ -7,6 +7,7 @@ from pathlib import Path
 
 from twisted.logger import Logger
 
+from pitelegram.bridge.attaching import attached_answers
 from pitelegram.bridge.comments import read
 from pitelegram.bridge.composing import compose, plain
 from pitelegram.bridge.rendering.records import RenderOptions
@@ -45,4 +46,11 @@ async def compose_left(database: Database, files: Path, options: RenderOptions) 
         except Exception:
             _log.failure("an answer left behind is shown as it was written")
             composed = plain(raw)
-        await outgoing.composed(raw["delivery_id"], composed.answers, composed.buttons)
+        attached = [] if raw["delivery"].get("silent") else outgoing.attached()
+        more = attached_answers(raw, attached) if attached else []
+        await outgoing.composed(
+            raw["delivery_id"],
+            (*composed.answers, *more),
+            composed.buttons,
+            [file.seq for file in attached],
+        )

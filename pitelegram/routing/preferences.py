@@ -66,6 +66,7 @@ def as_told(settings: Settings, download_limit: int | None) -> dict[str, Any]:
             "replyMode": settings.voice_reply_mode,
             "sendTranscript": settings.voice_send_transcript,
         },
+        "workspaceOnly": settings.attachments_workspace_only,
         "inboundHandlers": list(settings.inbound_handlers),
         "outboundHandlers": [dict(each) for each in settings.outbound_handlers],
         "downloadLimit": download_limit,

@@ -32,6 +32,8 @@ class ModelRequest:
     @ivar results: the texts of the tool results that came after it.
     @ivar users: the texts of all user messages, oldest first.
     @ivar tools: whether Pi offered tools; it does not when it asks for a summary.
+    @ivar system: the system prompt.
+    @ivar offered: names of the tools that Pi offered.
     @ivar pictures: how many pictures the last user message has.
     @ivar attempt: how often this was asked, this time included (Pi repeats failed requests).
     @ivar state: C{answering}, C{answered} or C{cut} (Pi went away before the end).
@@ -45,11 +47,13 @@ class ModelRequest:
     pictures: int = 0
     attempt: int = 1
     state: str = "answering"
+    system: str = attrs.field(default="", repr=False)
+    offered: tuple[str, ...] = ()
 
     @classmethod
     def from_body(cls, index: int, body: Mapping[str, Any]) -> ModelRequest:
         """Read a request's body, whatever it holds."""
-        text, pictures = "", 0
+        text, system, pictures = "", "", 0
         results: list[str] = []
         users: list[str] = []
         for message in body["messages"]:
@@ -62,11 +66,24 @@ class ModelRequest:
                 results = []
             elif message.get("role") == "tool":
                 results.append(_text(message.get("content")))
-        return cls(index, text, tuple(results), tuple(users), bool(body.get("tools")), pictures)
+            elif message.get("role") in ("system", "developer"):
+                system = _text(message.get("content"))
+        tools = [each for each in body.get("tools") or () if isinstance(each, dict)]
+        return cls(
+            index,
+            text,
+            tuple(results),
+            tuple(users),
+            bool(body.get("tools")),
+            pictures,
+            system=system,
+            offered=tuple(str(each.get("function", {}).get("name")) for each in tools),
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return what C{GET /control/requests} shows."""
-        return attrs.asdict(self)
+        own = ("system", "offered")
+        return attrs.asdict(self, filter=lambda field, _: field.name not in own)
 
 
 class Answer:

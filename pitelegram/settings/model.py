@@ -48,6 +48,7 @@ class Settings:
     assistant_activity: str = "verbose"
     assistant_footer: bool = False
     assistant_time_injection: str = "interval"
+    attachments_workspace_only: bool = False
     voice_reply_mode: str = "hidden"
     voice_send_transcript: bool = False
     inbound_handlers: tuple[Any, ...] = attrs.field(factory=tuple, repr=False)

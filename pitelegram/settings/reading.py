@@ -140,6 +140,7 @@ _KEYS = (
         "voice_reply_mode",
         _one_of("hidden", "mirror", "always", legacy={"manual": "hidden"}),
     ),
+    _Key(("attachments", "workspaceOnly"), "attachments_workspace_only", _flag, strict=True),
     _Key(("voice", "sendTranscript"), "voice_send_transcript", _flag),
     _Key(("inboundHandlers",), "inbound_handlers", _any_list),
     _Key(("attachmentHandlers",), "attachment_handlers", _any_list),

@@ -14,12 +14,14 @@ import copy
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable
+import stat
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from pitelegram.errors import UnsafeFile
 from pitelegram.kernel.files import ensure_private_dir, open_private, write_private
 
 
@@ -51,7 +53,7 @@ class OutFiles:
         """
         ensure_private_dir(self.root)
         target = self.root / hashlib.sha256(owner.encode()).hexdigest()
-        _copy(Path(path), target)
+        _copy(Path(path), target, _open_foreign)
         return str(target)
 
     def placed(self, delivery: dict[str, Any], uploads: Path) -> tuple[dict[str, Any], list[Path]]:
@@ -99,8 +101,17 @@ def remove(paths: Iterable[Path]) -> None:
         path.unlink(missing_ok=True)
 
 
-def _copy(source: Path, target: Path) -> None:
-    reading = open_private(source, os.O_RDONLY)
+def _open_foreign(path: Path, flags: int) -> int:
+    """Open a regular file that is not ours to change."""
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise UnsafeFile("wrong_type", "a file to send is no regular file")
+    return descriptor
+
+
+def _copy(source: Path, target: Path, opener: Callable[[Path, int], int] = open_private) -> None:
+    reading = opener(source, os.O_RDONLY)
     with os.fdopen(reading, "rb") as origin:
         target.unlink(missing_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL

@@ -120,12 +120,13 @@ class Outgoing:
 
     def attach(self, file: AttachedFile) -> Deferred[None]:
         """Remember a file for the answer of the run that is under way; its C{seq} is not looked at."""
-        values = (file.path, file.name, file.mime, file.size, file.caption, self.database.now_ms())
+        about = (file.path, file.name, file.mime, file.size, file.photo, file.caption)
+        values = (*about, self.database.now_ms())
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(
-                "INSERT INTO attached (path, name, mime, size, caption, created_ms)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT INTO attached (path, name, mime, size, photo, caption, created_ms)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
                 values,
             )
 
@@ -134,9 +135,9 @@ class Outgoing:
     def attached(self) -> list[AttachedFile]:
         """Return the files that wait for an answer, in the agent's order."""
         rows = self.database.read(
-            "SELECT seq, path, name, mime, size, caption FROM attached ORDER BY seq"
+            "SELECT seq, path, name, mime, size, photo, caption FROM attached ORDER BY seq"
         )
-        return [AttachedFile(**dict(row)) for row in rows]
+        return [AttachedFile(**{**dict(row), "photo": bool(row["photo"])}) for row in rows]
 
     def forget(self, now_ms: int) -> Deferred[int]:
         """Retention of buttons; fires with how many went."""

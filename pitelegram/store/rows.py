@@ -264,11 +264,13 @@ class AttachedFile:
 
     @ivar path: our copy of it.
     @ivar size: bytes.
+    @ivar photo: whether Telegram takes it as a photo.
     """
 
     path: str
     name: str
     mime: str
     size: int
+    photo: bool = False
     caption: str | None = None
     seq: int = 0

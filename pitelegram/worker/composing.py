@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 from twisted.application.service import Service
@@ -13,9 +13,10 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from zope.interface import implementer
 
+from pitelegram.bridge.attaching import attached_answers
 from pitelegram.bridge.comments import read
 from pitelegram.bridge.composing import Composed, compose, plain
-from pitelegram.bridge.outgoing import Answer, IOutboundHandlers, Recording, Speech
+from pitelegram.bridge.outgoing import IOutboundHandlers, Recording, Speech
 from pitelegram.bridge.rendering.records import RenderOptions
 from pitelegram.errors import StoreError, VoiceFailed
 from pitelegram.kernel.backoff import Backoff
@@ -24,27 +25,6 @@ from pitelegram.store.worker_interfaces import IOutgoing
 from pitelegram.worker.minting import minting
 from pitelegram.worker.preferences import Preferences
 from pitelegram.worker.speaking import Speaker, Spoken
-
-
-@attrs.frozen(kw_only=True)
-class Added:
-    """What somebody puts behind an answer.
-
-    @ivar answers: deliveries, with ids of their own that are the same when it is done again.
-    @ivar attached: numbers of attached files that are in them.
-    """
-
-    answers: Sequence[dict[str, Any]] = ()
-    attached: Sequence[int] = ()
-
-
-class IAddition(Protocol):
-    """Puts something behind answers: spoken words, files.
-
-    It may return L{Added}, or a Deferred of it.  It never fails; what it cannot do, it says.
-    """
-
-    def __call__(self, raw: dict[str, Any], answer: Answer) -> Added | Deferred[Added]: ...
 
 
 @implementer(IOutboundHandlers)
@@ -82,7 +62,6 @@ class Composer(Service):
     from the raw answer, and the deliveries have the same ids.  What fails is shown as it was
     written: an answer is never lost to its looks.
 
-    @param additions: asked in order, after the text is composed.
     @param keep: stores a file of an answer; see L{compose}.
     @param stored: called after each commit.
     @ivar busy: whether an answer is being composed.
@@ -100,7 +79,6 @@ class Composer(Service):
         speaker: Speaker,
         keep: Callable[[bytes, str], str],
         stored: Callable[[], None],
-        additions: Sequence[IAddition] = (),
     ) -> None:
         self._clock = clock
         self._random = random
@@ -111,7 +89,6 @@ class Composer(Service):
         self._speaker = speaker
         self._keep = keep
         self._stored = stored
-        self._additions = list(additions)
         self._backoff = Backoff(0.5, 30.0, random)
         self._running: Deferred[None] | None = None
 
@@ -186,11 +163,10 @@ class Composer(Service):
                 raw, spoken.answer, self._options(), self._mint, self._keep, spoken.calls
             )
             more = list(spoken.notices)
-            for addition in self._additions:
-                made = addition(raw, answer)
-                added = await made if isinstance(made, Deferred) else made
-                more += added.answers
-                attached += added.attached
+            if not raw["delivery"].get("silent"):
+                files = self._outgoing.attached()
+                more += attached_answers(raw, files)
+                attached = [file.seq for file in files]
             return attrs.evolve(composed, answers=(*composed.answers, *more)), attached
         except CancelledError:
             raise

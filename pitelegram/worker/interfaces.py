@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from twisted.internet.defer import Deferred
 from zope.interface import Interface
 
@@ -47,4 +49,14 @@ class IGatherer(Interface):
         """Skip what is still gathered (heads before a C{seq}, where one is given).
 
         Fires with how many items that were.
+        """
+
+
+class IAgentTools(Interface):
+    """What the agent's tools do (C{worker.agenttools.AgentTools})."""
+
+    def call(tool: str, params: dict[str, Any]) -> Deferred[tuple[str, dict[str, Any]]]:
+        """Carry out one call; fires with the text for the agent, first a line break, and details.
+
+        @raise pitelegram.errors.ToolRefused: it is not done; the text says why.
         """

@@ -6,17 +6,19 @@ import os
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from random import SystemRandom
 from typing import Any
 
+from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger, globalLogBeginner
 
 from pitelegram.bus.follower import BusClient
 from pitelegram.errors import LaunchFailed, StoreError, StoreFull, UnsafeFile
+from pitelegram.extension import SHIM
 from pitelegram.ids import ProcessBirth, managed_binding
 from pitelegram.kernel.birth import own_birth
 from pitelegram.kernel.flock import FileLock
@@ -30,6 +32,7 @@ from pitelegram.pi.sessions import session_home
 from pitelegram.store.database import Database
 from pitelegram.store.inbox import Inbox
 from pitelegram.store.outgoing import Outgoing
+from pitelegram.worker.agenttools import AgentTools
 from pitelegram.worker.endpoint import DaemonEndpoint
 from pitelegram.worker.handlers import InboundHandlers
 from pitelegram.worker.identity import WorkerIdentity
@@ -38,6 +41,7 @@ from pitelegram.worker.parts import WorkerParts
 from pitelegram.worker.plugins import installed_providers
 from pitelegram.worker.service import EXIT_LATER, EXIT_PI_ENDED, EXIT_REFUSED, WorkerService
 from pitelegram.worker.sessions import SessionChoice, Sessions
+from pitelegram.worker.toollink import ToolLink
 
 CREDENTIAL_FD = 3
 LOCK_FD = 4
@@ -55,7 +59,15 @@ _SESSION_VARIABLES = (
     "PI_REASONING_LEVEL",
 )
 
+LINK_VARIABLE = "PI_TELEGRAM_WORKER_LINK"
+
 _log = Logger()
+
+
+def shim_arguments(agent_dir: Path | str) -> tuple[str, ...]:
+    """Return what makes Pi load our extension; nothing where it is installed for every Pi."""
+    installed = Path(agent_dir) / "extensions" / "pi-telegram"
+    return () if installed.exists() else ("-e", str(SHIM))
 
 
 def pi_environment(inherited: Mapping[str, str], options: Namespace) -> dict[str, str]:
@@ -148,6 +160,7 @@ def build(
     identity = _identity(options)
     environment = pi_environment(os.environ, options)
     plugins = installed_providers()
+    in_thread = partial(deferToThreadPool, reactor, reactor.getThreadPool())
     service: WorkerService
     sessions = Sessions(
         paths,
@@ -159,7 +172,8 @@ def build(
         lambda: _process_of(host),
     )
     command, choice = _choose(options, sessions)
-    host = _host(options, command, choice, lock, endpoint, reactor)
+    link = paths.link_socket(managed_binding(options.spec_id))
+    host = _host(options, command, choice, lock, endpoint, reactor, link)
     service = WorkerService(
         reactor,
         inbox,
@@ -173,7 +187,7 @@ def build(
             identity,
             ended,
             stop,
-            in_thread=partial(deferToThreadPool, reactor, reactor.getThreadPool()),
+            in_thread=in_thread,
             handlers=lambda entries: InboundHandlers(
                 reactor, identity.directory, environment, entries, plugins
             ),
@@ -199,8 +213,31 @@ def build(
         ),
         choice,
         damaged=database.recovered is not None,
+        tool_link=lambda parts: ToolLink(
+            reactor, link, lambda: host.pid, _tools(parts, inbox, identity, in_thread)
+        ),
     )
     return service
+
+
+def _tools(
+    parts: WorkerParts,
+    inbox: Inbox,
+    identity: WorkerIdentity,
+    in_thread: Callable[..., Deferred[Any]],
+) -> AgentTools:
+    """Return what the agent's own tools do."""
+    return AgentTools(
+        inbox,
+        parts.outgoing,
+        parts.files,
+        identity.directory,
+        in_thread,
+        lambda: bool(parts.preferences.get("workspaceOnly")),
+        lambda: any(each.row.source == "telegram" for each in parts.queue.hands.book.open),
+        parts.composer.kick,
+        parts.settler.now_ms,
+    )
 
 
 def _host(
@@ -210,14 +247,16 @@ def _host(
     lock: FileLock,
     endpoint: DaemonEndpoint,
     reactor: Any,
+    link: Path,
 ) -> RpcPiHost:
     return RpcPiHost(
         command,
         Path(options.directory),
-        pi_environment(os.environ, options),
+        {**pi_environment(os.environ, options), LINK_VARIABLE: str(link)},
         reactor,
         reactor,
         name=options.name,
+        extra_args=shim_arguments(options.agent_dir),
         session_file=choice.file if isinstance(choice, SessionChoice) else None,
         lock_fd=lock.fd,
         redact=SECRETS.redact,

@@ -12,16 +12,21 @@ _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _ALONE = frozenset({0x01, *range(0xD0, 0xD9)})
 
 
+def sides(mime: str, head: bytes) -> tuple[int, int]:
+    """Return width and height, zeros where the head does not tell; see L{pixels}."""
+    try:
+        return _SIZES[mime](head)
+    except (KeyError, IndexError, struct.error):
+        return 0, 0
+
+
 def pixels(mime: str, head: bytes) -> int:
     """Return width times height, 0 where the head does not tell.
 
     @param mime: what the first bytes say that it is.
     @param head: the beginning of the file, L{HEAD} bytes where it has them.
     """
-    try:
-        width, height = _SIZES[mime](head)
-    except (KeyError, IndexError, struct.error):
-        return 0
+    width, height = sides(mime, head)
     return width * height
 
 

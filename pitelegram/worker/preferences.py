@@ -25,6 +25,7 @@ DEFAULTS: dict[str, Any] = {
     "timeInjection": "interval",
     "automaticCleanup": True,
     "voice": {"replyMode": "hidden", "sendTranscript": False},
+    "workspaceOnly": False,
     "inboundHandlers": [],
     "outboundHandlers": [],
     "downloadLimit": 20_000_000,

@@ -53,6 +53,7 @@ class WorkerService(Service):
     @param bus: the bus client; its follower is C{parts.follower}.
     @param choice: how Pi is started, or why it cannot be.
     @param damaged: the store was damaged and had to be made anew.
+    @param tool_link: makes what the extension in Pi connects to.
     @ivar finished: fires with the exit code when all is done.
     """
 
@@ -66,6 +67,7 @@ class WorkerService(Service):
         bus: Callable[[WorkerParts], Any],
         choice: SessionChoice | LaunchFailed,
         damaged: bool = False,
+        tool_link: Callable[[WorkerParts], Service] | None = None,
     ) -> None:
         self._clock = clock
         self._inbox = inbox
@@ -73,6 +75,7 @@ class WorkerService(Service):
         self._bus = bus(self.parts)
         self._choice = choice
         self._damaged = damaged
+        self._tool_link = None if tool_link is None else tool_link(self.parts)
         self._ending = False
         self._retention: IDelayedCall | None = None
         self._refusals = 0
@@ -115,6 +118,8 @@ class WorkerService(Service):
         choice = self._choice
         if isinstance(choice, LaunchFailed):
             raise choice
+        if self._tool_link is not None:
+            self._tool_link.startService()
         starting = parts.host.start()
         parts.sessions.pi_started()
         state = await starting
@@ -246,8 +251,9 @@ class WorkerService(Service):
         if self._retention is not None and self._retention.active():
             self._retention.cancel()
         await self._last_words()
-        for service in (parts.watch, parts.composer, parts.submitter, self._bus):
-            if service.running:
+        services = (parts.watch, parts.composer, parts.submitter, self._bus, self._tool_link)
+        for service in services:
+            if service is not None and service.running:
                 await _stopped(service)
         for programs in (parts.handlers, parts.outbound):
             await _ended(programs)

@@ -58,6 +58,7 @@ class Telling(SettingsCase):
             {
                 "rendering": "rich",
                 "fileAfter": 20_000,
+                "workspaceOnly": False,
                 "draftPreviews": False,
                 "proactivePush": True,
                 "activity": "verbose",

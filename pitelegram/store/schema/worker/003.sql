@@ -35,6 +35,7 @@ CREATE TABLE attached (
     name TEXT NOT NULL,
     mime TEXT NOT NULL,
     size INTEGER NOT NULL,
+    photo INTEGER NOT NULL DEFAULT 0,
     caption TEXT,
     created_ms INTEGER NOT NULL
 );
