@@ -14,7 +14,7 @@ from pitelegram.delivery.intake import Intake, RunBlocking
 from pitelegram.delivery.interfaces import IThreadLoss
 from pitelegram.delivery.notices import Notices
 from pitelegram.delivery.sender import Sender
-from pitelegram.delivery.spool import Spool
+from pitelegram.delivery.spool import FILE_LIMIT, Spool
 from pitelegram.delivery.takeback import TakeBack
 from pitelegram.delivery.transmitter import Closed, Destination, Transmitter
 from pitelegram.kernel.services import AsyncMultiService
@@ -61,7 +61,7 @@ class DeliveryService(AsyncMultiService):
         closed: Closed = _nothing,
     ) -> None:
         super().__init__()
-        files = Spool(spool)
+        files = Spool(spool, max(FILE_LIMIT, api.download_limit))
         takeback = TakeBack(api, clock, random)
         transmitter = Transmitter(
             clock,

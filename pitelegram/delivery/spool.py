@@ -19,7 +19,7 @@ from pitelegram.errors import Refusal, UnsafeFile
 from pitelegram.kernel.files import ensure_private_dir, open_private, sync_dir
 
 FILE_LIMIT = 50 * 1024 * 1024
-"""Bytes of one file; more is not taken by Telegram."""
+"""Bytes of one file; more is not taken by the public Bot API.  A local server takes what it gives out."""
 
 _PIECE = 1024 * 1024
 

@@ -58,6 +58,7 @@ class AgentTools:
     @param in_turn: whether a run is under way that somebody in Telegram asked for.
     @param stored: called when a message was stored.
     @param now_ms: milliseconds since the epoch.
+    @param largest: returns the bytes of the largest file that the Bot API's server takes.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class AgentTools:
         in_turn: Callable[[], bool],
         stored: Callable[[], None],
         now_ms: Callable[[], int],
+        largest: Callable[[], int] = lambda: LARGEST,
     ) -> None:
         self._inbox = inbox
         self._outgoing = outgoing
@@ -81,6 +83,7 @@ class AgentTools:
         self._in_turn = in_turn
         self._stored = stored
         self._now_ms = now_ms
+        self._largest = largest
         self._taking = 0
 
     @deferred
@@ -142,9 +145,10 @@ class AgentTools:
         home = os.path.realpath(self._directory)
         if self._only_inside() and os.path.commonpath([home, real]) != home:
             raise ToolRefused(f"\nOutside of the project, which is not allowed here: {path}")
-        if size > LARGEST:
+        largest = self._largest()
+        if size > largest:
             raise ToolRefused(
-                f"\nAttachment exceeds size limit ({size} bytes > {LARGEST} bytes): {path}"
+                f"\nAttachment exceeds size limit ({size} bytes > {largest} bytes): {path}"
             )
         if size == 0:
             raise ToolRefused(f"\nThe file is empty: {path}")

@@ -32,7 +32,7 @@ from pitelegram.pi.sessions import session_home
 from pitelegram.store.database import Database
 from pitelegram.store.inbox import Inbox
 from pitelegram.store.outgoing import Outgoing
-from pitelegram.worker.agenttools import AgentTools
+from pitelegram.worker.agenttools import LARGEST, AgentTools
 from pitelegram.worker.endpoint import DaemonEndpoint
 from pitelegram.worker.handlers import InboundHandlers
 from pitelegram.worker.identity import WorkerIdentity
@@ -237,6 +237,7 @@ def _tools(
         lambda: any(each.row.source == "telegram" for each in parts.queue.hands.book.open),
         parts.composer.kick,
         parts.settler.now_ms,
+        lambda: max(LARGEST, parts.preferences.get("downloadLimit") or 0),
     )
 
 
