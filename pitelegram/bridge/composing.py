@@ -126,8 +126,10 @@ def plain(raw: dict[str, Any]) -> Composed:
         text, created = str(words["text"]), int(words["createdAtMs"])
     except (KeyError, TypeError, ValueError):
         return Composed(answers=({**raw, "kind": "final"},))
-    calls = with_reply(text_calls(text), words.get("anchor"))
-    return Composed(answers=tuple(deliveries(raw["delivery_id"], "final", calls, created)))
+    calls, kind = with_reply(text_calls(text), words.get("anchor")), "final"
+    if words.get("silent"):
+        calls, kind = silenced(calls), "notice"
+    return Composed(answers=tuple(deliveries(raw["delivery_id"], kind, calls, created)))
 
 
 def nested(step: Step) -> list[Call]:

@@ -10,6 +10,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, DeferredLock, succeed
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from pitelegram.bridge import labels
 from pitelegram.bridge.answer import button_call, deliveries, notice
@@ -121,8 +122,14 @@ class Settler:
             return succeed(None)
         (answer, *_) = notice(notice_id, text, created_ms or self.now_ms())
         adding = self._inbox.add_answer(answer["delivery_id"], "notice", answer["delivery"])
+        adding.addErrback(self._unsaid)
         adding.addCallback(lambda _: self._stored())
         return spawn(self._log, "storing a notice", adding)
+
+    def _unsaid(self, failure: Failure) -> Failure:
+        """What could not be stored was not said."""
+        self._repeats.spoken("thread")
+        return failure
 
     @deferred
     async def _insist(self, write: Callable[[], Deferred[None]]) -> None:

@@ -93,6 +93,11 @@ class Forms(Case):
         [call] = made.answers[0]["delivery"]["calls"]
         self.assertEqual(call["params"]["text"], "**a**\n<!-- b -->")
         self.assertEqual(call["params"]["reply_parameters"]["message_id"], 7)
+        made = plain(raw_answer("comment-1", "a", 5, silent=True))
+        [call] = made.answers[0]["delivery"]["calls"]
+        self.assertEqual(
+            (made.answers[0]["kind"], call["params"]["disable_notification"]), ("notice", True)
+        )
 
 
 class Sizes(Case):
