@@ -16,6 +16,11 @@ ALBUM = 10
 LONGEST_CAPTION = 1024
 
 
+def takes_files(raw: dict[str, Any]) -> bool:
+    """Whether the agent's files follow a raw answer: one that ends a run, not what is said on the way."""
+    return str(raw["delivery_id"]).startswith("final-")
+
+
 def attached_answers(raw: dict[str, Any], files: Sequence[AttachedFile]) -> list[dict[str, Any]]:
     """Return a delivery for each file, and one for photos that stand next to each other.
 

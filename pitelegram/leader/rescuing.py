@@ -7,7 +7,7 @@ from pathlib import Path
 
 from twisted.logger import Logger
 
-from pitelegram.bridge.attaching import attached_answers
+from pitelegram.bridge.attaching import attached_answers, takes_files
 from pitelegram.bridge.comments import read
 from pitelegram.bridge.composing import compose, plain
 from pitelegram.bridge.rendering.records import RenderOptions
@@ -46,7 +46,7 @@ async def compose_left(database: Database, files: Path, options: RenderOptions) 
         except Exception:
             _log.failure("an answer left behind is shown as it was written")
             composed = plain(raw)
-        attached = [] if raw["delivery"].get("silent") else outgoing.attached()
+        attached = outgoing.attached() if takes_files(raw) else []
         more = attached_answers(raw, attached) if attached else []
         await outgoing.composed(
             raw["delivery_id"],

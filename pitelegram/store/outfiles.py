@@ -12,8 +12,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import hashlib
+import math
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,6 +23,8 @@ import attrs
 
 from pitelegram.errors import UnsafeFile
 from pitelegram.kernel.files import ensure_private_dir, open_private, write_private
+
+_PIECE = 1024 * 1024
 
 
 @attrs.define(eq=False)
@@ -46,14 +48,20 @@ class OutFiles:
             write_private(path, content)
         return str(path)
 
-    def take(self, path: str, owner: str) -> str:
+    def take(self, path: str, owner: str, most: int) -> str:
         """Copy a file of somebody else and return the copy's path; the same for the same owner.
 
-        @raise pitelegram.errors.UnsafeFile: it cannot be read, or the disk refuses.
+        @param most: bytes; one that grows beyond them meanwhile is not taken.
+        @raise pitelegram.errors.UnsafeFile: it is no regular file, or too large.
+        @raise OSError: it cannot be read, or the disk refuses.
         """
         ensure_private_dir(self.root)
         target = self.root / hashlib.sha256(owner.encode()).hexdigest()
-        _copy(Path(path), target, _open_foreign)
+        try:
+            _copy(Path(path), target, _open_foreign, most)
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
         return str(target)
 
     def placed(self, delivery: dict[str, Any], uploads: Path) -> tuple[dict[str, Any], list[Path]]:
@@ -110,10 +118,19 @@ def _open_foreign(path: Path, flags: int) -> int:
     return descriptor
 
 
-def _copy(source: Path, target: Path, opener: Callable[[Path, int], int] = open_private) -> None:
-    reading = opener(source, os.O_RDONLY)
-    with os.fdopen(reading, "rb") as origin:
+def _copy(
+    source: Path,
+    target: Path,
+    opener: Callable[[Path, int], int] = open_private,
+    most: float = math.inf,
+) -> None:
+    copied = 0
+    with os.fdopen(opener(source, os.O_RDONLY), "rb") as origin:
         target.unlink(missing_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with os.fdopen(open_private(target, flags), "wb") as place:
-            shutil.copyfileobj(origin, place, 1024 * 1024)
+            while piece := origin.read(_PIECE):
+                copied += len(piece)
+                if copied > most:
+                    raise UnsafeFile("too_large", "a file to send is too large")
+                place.write(piece)

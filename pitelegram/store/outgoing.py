@@ -118,13 +118,16 @@ class Outgoing:
 
         return self.database.write("press", work)
 
-    def attach(self, file: AttachedFile) -> Deferred[None]:
-        """Remember a file for the answer of the run that is under way; its C{seq} is not looked at."""
-        about = (file.path, file.name, file.mime, file.size, file.photo, file.caption)
-        values = (*about, self.database.now_ms())
+    def attach(self, files: Sequence[AttachedFile]) -> Deferred[None]:
+        """Remember files for the next answer, all or none; their C{seq} is not looked at."""
+        now = self.database.now_ms()
+        values = [
+            (file.path, file.name, file.mime, file.size, file.photo, file.caption, now)
+            for file in files
+        ]
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.execute(
+            connection.executemany(
                 "INSERT INTO attached (path, name, mime, size, photo, caption, created_ms)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",
                 values,

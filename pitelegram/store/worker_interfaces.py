@@ -156,7 +156,8 @@ class IOutgoing(Interface):
         none; nothing changes then.
         """
 
-    def attach(file: AttachedFile) -> Deferred[None]: ...
+    def attach(files: Sequence[AttachedFile]) -> Deferred[None]:
+        """All or none of them."""
 
     def attached() -> list[AttachedFile]:
         """Files that no answer has taken yet, in order."""

@@ -46,8 +46,7 @@ class OutgoingContract:
         await inbox.settle([], [an_answer("first", "notice"), an_answer("words")])
         await inbox.add_answer("last", "notice", {})
         file = AttachedFile(path="/copy", name="a.txt", mime="text/plain", size=1, caption="c")
-        await outgoing.attach(file)
-        await outgoing.attach(file)
+        await outgoing.attach([file, file])
         raw = outgoing.raw()
         assert raw is not None and raw["delivery"] == {"text": "words"}
         [one, two] = outgoing.attached()

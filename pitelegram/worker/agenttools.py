@@ -110,30 +110,28 @@ class AgentTools:
         self._taking += len(paths)
         try:
             found = [self._checked(path) for path in paths]
-            for number, file in enumerate(found):
-                await self._take(file, str(caption) if caption and number == 0 else None)
+            copies = [await self._taken(file) for file in found]
+            if caption:
+                copies[0] = attrs.evolve(copies[0], caption=str(caption))
+            await self._outgoing.attach(copies)
         finally:
             self._taking -= len(paths)
         plural = "" if len(paths) == 1 else "s"
         return f"\nQueued {len(paths)} Telegram attachment{plural}.", {"paths": paths}
 
-    async def _take(self, file: _Found, caption: str | None) -> None:
-        """Copy a file and remember it: what the agent does to its own file later changes nothing."""
+    async def _taken(self, file: _Found) -> AttachedFile:
+        """Copy a file: what the agent does to its own later changes nothing."""
+        owner = f"attached-{uuid.uuid4().hex}"
         try:
-            copy = await self._in_thread(
-                self._files.take, file.path, f"attached-{uuid.uuid4().hex}"
-            )
+            copy = await self._in_thread(self._files.take, file.path, owner, self._largest())
         except (OSError, UnsafeFile):
             raise ToolRefused(f"\nNot a file: {os.path.basename(file.path)}") from None
-        await self._outgoing.attach(
-            AttachedFile(
-                path=copy,
-                name=os.path.basename(file.path)[:255],
-                mime=file.mime,
-                size=file.size,
-                photo=file.photo,
-                caption=caption,
-            )
+        return AttachedFile(
+            path=copy,
+            name=os.path.basename(file.path)[:255],
+            mime=file.mime,
+            size=file.size,
+            photo=file.photo,
         )
 
     def _checked(self, path: str) -> _Found:

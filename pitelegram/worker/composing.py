@@ -13,7 +13,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from zope.interface import implementer
 
-from pitelegram.bridge.attaching import attached_answers
+from pitelegram.bridge.attaching import attached_answers, takes_files
 from pitelegram.bridge.comments import read
 from pitelegram.bridge.composing import Composed, compose, plain
 from pitelegram.bridge.outgoing import IOutboundHandlers, Recording, Speech
@@ -163,7 +163,7 @@ class Composer(Service):
                 raw, spoken.answer, self._options(), self._mint, self._keep, spoken.calls
             )
             more = list(spoken.notices)
-            if not raw["delivery"].get("silent"):
+            if takes_files(raw):
                 files = self._outgoing.attached()
                 more += attached_answers(raw, files)
                 attached = [file.seq for file in files]

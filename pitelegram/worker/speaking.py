@@ -19,6 +19,9 @@ from pitelegram.kernel.deferring import deferred
 from pitelegram.store.outfiles import OutFiles
 
 FAILED = "⚠️ Failed to send voice reply: every voice synthesis provider and outbound voice handler failed."
+LARGEST = 50 * 1024 * 1024
+"""Bytes of a recording."""
+
 LONGEST_CAPTION = 1024
 """UTF-16 units of a caption."""
 
@@ -97,7 +100,7 @@ class Speaker:
     async def _call(self, speech: Speech, owner: str) -> dict[str, Any]:
         recording = await self._handlers.speak(speech)
         try:
-            path = await self._in_thread(self._files.take, recording.path, owner)
+            path = await self._in_thread(self._files.take, recording.path, owner, LARGEST)
         finally:
             self._handlers.discard(recording)
         params: dict[str, Any] = {"voice": "attach://voice"}

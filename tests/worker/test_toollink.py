@@ -16,10 +16,10 @@ from twisted.trial.unittest import SynchronousTestCase, TestCase
 from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
-from pitelegram.bridge.attaching import attached_answers
+from pitelegram.bridge.attaching import attached_answers, takes_files
 from pitelegram.bridge.composing import raw_answer
 from pitelegram.delivery.shape import parse_delivery
-from pitelegram.errors import ToolRefused
+from pitelegram.errors import ToolRefused, UnsafeFile
 from pitelegram.kernel.deferring import deferred
 from pitelegram.kernel.files import ensure_private_dir
 from pitelegram.store.inbox import Inbox
@@ -31,6 +31,7 @@ from pitelegram.worker.agenttools import LARGEST, AgentTools
 from pitelegram.worker.interfaces import IAgentTools
 from pitelegram.worker.toollink import LONGEST_LINE, MOST_CALLS, ToolLink
 from tests.system.test_tools import a_png
+from tests.worker.test_queue import Replaced
 
 
 @implementer(IAgentTools)
@@ -257,6 +258,31 @@ class ToolTests(SynchronousTestCase):
         self.call("telegram_attach", paths=["a.txt"] * 10)
         self.assertIn("limit reached", self.refused("telegram_attach", paths=["a.txt"]))
 
+    def test_all_or_none(self) -> None:
+        """When one cannot be copied none is attached, so that a repeat sends nothing twice."""
+        for name in ("a.txt", "b.txt"):
+            (self.project / name).write_text(name)
+        real, taken = self.files.take, []
+
+        def take(path: str, owner: str, most: int) -> str:
+            taken.append(path)
+            if len(taken) == 2:
+                raise OSError("gone")
+            return real(path, owner, most)
+
+        self.tools._files = Replaced(self.files, take=take)
+        self.refused("telegram_attach", paths=["a.txt", "b.txt"])
+        self.assertEqual((len(taken), self.outgoing.attached()), (2, []))
+        self.call("telegram_attach", paths=["a.txt", "b.txt"])
+        self.assertEqual([f.name for f in self.outgoing.attached()], ["a.txt", "b.txt"])
+
+    def test_grows_while_it_is_copied(self) -> None:
+        """The limit holds for what is copied, and nothing of it stays."""
+        (self.project / "a.txt").write_text("12345")
+        with self.assertRaises(UnsafeFile):
+            self.files.take(str(self.project / "a.txt"), "owner", 4)
+        self.assertEqual(list(self.files.root.iterdir()), [])
+
     def test_messages(self) -> None:
         """From work of its own; in a turn of Telegram, and to others, it is refused."""
         self.assertIn("Sent Telegram message", self.call("telegram_message", text="**hi**"))
@@ -309,5 +335,8 @@ class DeliveryTests(SynchronousTestCase):
         for each in found:
             parsed = parse_delivery(each["delivery_id"], each["delivery"])
             self.assertTrue(parsed.has_files)
+        said = ("comment-1-1", "message-1")
+        self.assertFalse(any(takes_files(raw_answer(name, "x", 5)) for name in said))
+        self.assertTrue(takes_files(raw_answer("final-1", "x", 5)))
         media = found[0]["delivery"]["calls"][0]["params"]["media"]
         self.assertEqual((len(media), media[0].get("caption")), (10, "c"))
