@@ -1,7 +1,7 @@
 """Run the whole test suite: C{python tools/run_tests.py [NAME …]}.
 
 First the quick packages under trial, those without processes of their own under pytest too (both must
-agree), then the slow packages under trial: two runners, or three tests of one, at a time.  Prints each runner's closing lines and at the end one
+agree), then the slow packages under trial: two runners, or two tests of one, at a time.  Prints each runner's closing lines and at the end one
 line C{N passed, N failed}; the exit code is 0 only when nothing failed and everything ran.
 """
 
@@ -21,7 +21,7 @@ SLOW = ("fuzz", "commands", "packaging", "integration", "system")
 """Packages of tests that take long, or start daemons, browsers and installations; they run last."""
 
 WAITING = ("system",)
-"""Of these, packages whose tests mostly wait: three run at a time."""
+"""Of these, packages whose tests mostly wait: two run at a time."""
 
 TRIAL_ONLY = ("botapi", "ownership", "pi", "sandbox", "supervisor", "worker")
 """Quick packages that start processes or wait for real time: to run them twice takes minutes."""
@@ -120,7 +120,7 @@ def main(names: list[str]) -> int:
             results = list(pool.map(lambda each: run(*each), [*first, *then] if quick else then))
         for name in slow:
             if name in WAITING:
-                results.append(run(f"trial {name}", [*trial(name), "-j3", f"tests.{name}"]))
+                results.append(run(f"trial {name}", [*trial(name), "-j2", f"tests.{name}"]))
     for title, code, output in results:
         if title != "pytest":
             passed += count(output, "successes", "expectedFailures")

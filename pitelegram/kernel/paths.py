@@ -110,7 +110,8 @@ class Paths:
 
     def link_socket(self, binding_key: str) -> Path:
         """The private socket between a binding's worker and its Pi (short enough for a socket)."""
-        return runtime_socket_path(self.links / f"{_name(binding_key)}.sock")
+        short = hashlib.sha256(binding_key.encode()).hexdigest()[:12]
+        return runtime_socket_path(self.links / f"{short}.sock")
 
     @property
     def state(self) -> Path:
