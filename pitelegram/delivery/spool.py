@@ -16,7 +16,7 @@ import attrs
 
 from pitelegram.botapi.interfaces import Upload
 from pitelegram.errors import Refusal, UnsafeFile
-from pitelegram.kernel.files import ensure_private_dir, open_private, sync_dir
+from pitelegram.kernel.files import ensure_private_dir, open_below, open_private, sync_dir
 
 FILE_LIMIT = 50 * 1024 * 1024
 """Bytes of one file; more is not taken by the public Bot API.  A local server takes what it gives out."""
@@ -143,7 +143,7 @@ def _source(path: str, uploads: Path | None) -> Iterator[int]:
     if not parts or ".." in parts:
         raise refusal
     try:
-        descriptor = _walk(uploads, parts)
+        descriptor = open_below(uploads, parts)
     except OSError:
         raise refusal from None
     try:
@@ -153,17 +153,3 @@ def _source(path: str, uploads: Path | None) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _walk(uploads: Path, parts: Sequence[str]) -> int:
-    step = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-    current = os.open(uploads, step | os.O_DIRECTORY)
-    for number, part in enumerate(parts):
-        last = number == len(parts) - 1
-        flags = step | (os.O_NONBLOCK if last else os.O_DIRECTORY)
-        try:
-            following = os.open(part, flags, dir_fd=current)
-        finally:
-            os.close(current)
-        current = following
-    return current

@@ -174,7 +174,9 @@ export default function telegram(pi: ExtensionAPI): void {
     if (!guidance) return undefined;
     const prompt = "prompt" in event ? event.prompt : "";
     const words = /^\[telegram[\]|]/.test(prompt) ? guidance.full : guidance.short;
-    return { systemPrompt: `${event.systemPrompt}\n\n${words}` };
+    const before: unknown = event.systemPrompt;
+    if (Array.isArray(before)) return { systemPrompt: [...before, { type: "text", text: words }] as never };
+    return { systemPrompt: `${before}\n\n${words}` };
   });
 
   pi.on("session_shutdown", (event) => {

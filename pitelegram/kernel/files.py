@@ -15,7 +15,7 @@ import os
 import stat
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pitelegram.errors import UnsafeFile
@@ -109,6 +109,26 @@ def open_private(path: Path, flags: int, narrow: bool = True) -> int:
             os.close(fd)
             raise
     return fd
+
+
+def open_below(directory: Path, parts: Sequence[str]) -> int:
+    """Open a file for reading, following no link on the way from C{directory} to it.
+
+    @param parts: the names of the way, the file's last; none of them C{..}.
+    @return: the descriptor, which does not wait for a pipe's other end.
+    @raise OSError: one of them is missing, a link, or no directory.
+    """
+    step = os.O_NOFOLLOW | os.O_CLOEXEC
+    through = step | os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)
+    current = os.open(directory, through)
+    for number, part in enumerate(parts, 1):
+        last = os.O_RDONLY | os.O_NONBLOCK | step
+        try:
+            following = os.open(part, last if number == len(parts) else through, dir_fd=current)
+        finally:
+            os.close(current)
+        current = following
+    return current
 
 
 def read_private(path: Path, limit: int = 64 * 1024 * 1024, narrow: bool = True) -> bytes | None:

@@ -22,7 +22,7 @@ from typing import Any
 import attrs
 
 from pitelegram.errors import UnsafeFile
-from pitelegram.kernel.files import ensure_private_dir, open_private, write_private
+from pitelegram.kernel.files import ensure_private_dir, open_below, open_private, write_private
 
 _PIECE = 1024 * 1024
 
@@ -51,6 +51,8 @@ class OutFiles:
     def take(self, path: str, owner: str, most: int) -> str:
         """Copy a file of somebody else and return the copy's path; the same for the same owner.
 
+        @param path: a real path: no link is followed anywhere on it, so what was looked at before cannot
+            be swapped for what lies elsewhere.
         @param most: bytes; one that grows beyond them meanwhile is not taken.
         @raise pitelegram.errors.UnsafeFile: it is no regular file, or too large.
         @raise OSError: it cannot be read, or the disk refuses.
@@ -109,9 +111,9 @@ def remove(paths: Iterable[Path]) -> None:
         path.unlink(missing_ok=True)
 
 
-def _open_foreign(path: Path, flags: int) -> int:
+def _open_foreign(path: Path, _: int) -> int:
     """Open a regular file that is not ours to change."""
-    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = open_below(Path(path.anchor), path.parts[1:])
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise UnsafeFile("wrong_type", "a file to send is no regular file")
@@ -134,3 +136,5 @@ def _copy(
                 if copied > most:
                     raise UnsafeFile("too_large", "a file to send is too large")
                 place.write(piece)
+            place.flush()
+            os.fsync(place.fileno())

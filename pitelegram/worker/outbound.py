@@ -164,7 +164,8 @@ class OutboundHandlers:
 
     def _checked(self, place: str, name: str) -> str | None:
         """Return the path of a recording, None when it is none that Telegram takes as voice."""
-        path = os.path.join(self._directory, os.path.expanduser(name))
+        given = os.path.join(self._directory, os.path.expanduser(name))
+        path = os.path.join(os.path.realpath(os.path.dirname(given)), os.path.basename(given))
         why = _wrong(path)
         if why is not None:
             self._log.warn("{place}: its result {why}", place=place, why=why)

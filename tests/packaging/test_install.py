@@ -111,6 +111,7 @@ class InstallTests(SynchronousTestCase):
         names = zipfile.ZipFile(wheel).namelist()
         for folder, pattern in (
             ("pitelegram/store/schema", "*.sql"),
+            ("pitelegram/extension", "*.ts"),
             ("pitelegram/sandbox/page", "*"),
             ("pitelegram", "py.typed"),
         ):

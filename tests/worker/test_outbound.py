@@ -64,17 +64,15 @@ class Voices(OutboundCase):
         self.assertFalse(self.handlers.takes_voice() or self.handlers.takes_text())
 
     async def test_named_output(self) -> None:
-        """The text is on the first program's input, language and rate are arguments."""
+        """The first program reads the text, the next one its output; language and rate are arguments."""
         program = self.script(
             'printf OggS > "$1"; printf "%s %s " "$2" "$3" >> "$1"; cat >> "$1"\n'
         )
-        self.entries = [
-            {"type": "voice", "template": [program, "true"], "output": "ogg"},
-        ]
-        self.entries[0]["template"] = f"{program} {{ogg}} {{lang=en}} {{rate}}"
+        steps = ["tr a-z A-Z", f"{program} {{ogg}} {{lang=en}} {{rate}}"]
+        self.entries = [{"type": "voice", "template": steps, "output": "ogg"}]
         self.assertTrue(self.handlers.takes_voice())
         recording = await self.handlers.speak(Speech(text="hello", lang="de", rate="+5%"))
-        self.assertEqual(Path(recording.path).read_text(), "OggSde +5% hello")
+        self.assertEqual(Path(recording.path).read_text(), "OggSde +5% HELLO")
         self.assertEqual(os.stat(Path(recording.path).parent).st_mode & 0o777, 0o700)
         self.handlers.discard(recording)
         self.assertFalse(Path(recording.path).exists())

@@ -276,6 +276,24 @@ class ToolTests(SynchronousTestCase):
         self.call("telegram_attach", paths=["a.txt", "b.txt"])
         self.assertEqual([f.name for f in self.outgoing.attached()], ["a.txt", "b.txt"])
 
+    def test_swapped_on_the_way(self) -> None:
+        """A directory that is a link by the time of the copy leads nowhere."""
+        outside = self.project.parent / f"{self.project.name}.outside"
+        outside.mkdir()
+        (outside / "a.txt").write_text("not yours")
+        (self.project / "sub").mkdir()
+        (self.project / "sub" / "a.txt").write_text("mine")
+        self.inside, real = True, self.files.take
+
+        def swap(*arguments: Any) -> str:
+            (self.project / "sub").rename(self.project / "away")
+            (self.project / "sub").symlink_to(outside)
+            return real(*arguments)
+
+        self.tools._files = Replaced(self.files, take=swap)
+        self.refused("telegram_attach", paths=["sub/a.txt"])
+        self.assertEqual((self.outgoing.attached(), list(self.files.root.iterdir())), ([], []))
+
     def test_grows_while_it_is_copied(self) -> None:
         """The limit holds for what is copied, and nothing of it stays."""
         (self.project / "a.txt").write_text("12345")
